@@ -4,10 +4,6 @@
 /// Serves a loop's tensors from a plan without a change to the code that makes them. Sizes are in
 /// bytes.
 
-#include <cstddef>
-#include <memory>
-
-#include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena.hpp>
 
 namespace tensorpool {

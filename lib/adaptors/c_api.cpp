@@ -1,13 +1,6 @@
 #include <tensorpool/tensorpool.h>
 
-#include <cstddef>
-#include <functional>
-#include <stdexcept>
-#include <string>
-
 #include <tensorpool/memory_pool.hpp>
-#include <tensorpool/pool_options.hpp>
-#include <tensorpool/statistics.hpp>
 
 #include "adaptors/c_calls.hpp"
 #include "pool/faults.hpp"

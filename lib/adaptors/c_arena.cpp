@@ -2,14 +2,6 @@
 
 #include <tensorpool/tensorpool_arena.h>
 
-#include <bit>
-#include <cstddef>
-#include <functional>
-#include <stdexcept>
-#include <string>
-
-#include <tensorpool/arena.hpp>
-
 #include "adaptors/c_calls.hpp"
 
 namespace tensorpool::adaptors {

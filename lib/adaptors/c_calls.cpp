@@ -1,9 +1,5 @@
 #include "adaptors/c_calls.hpp"
 
-#include <cstdio>
-#include <new>
-#include <string_view>
-
 namespace tensorpool::adaptors {
 namespace {
 

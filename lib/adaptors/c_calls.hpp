@@ -3,21 +3,14 @@
 /// What all functions of the C interface share: no exception leaves them, and handles may be NULL.
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <new>
-#include <span>
-#include <stdexcept>
-#include <string>
 #include <type_traits>
 
 #include <tensorpool/tensorpool.h>
 #include <tensorpool/tensorpool_arena.h>
 #include <tensorpool/arena.hpp>
-#include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/scratch.hpp>
 
 namespace tensorpool::adaptors {

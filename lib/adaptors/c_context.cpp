@@ -2,13 +2,7 @@
 
 #include <tensorpool/context.hpp>
 
-#include <cstddef>
-#include <memory>
-#include <new>
 #include <utility>
-
-#include <tensorpool/tensorpool_arena.h>
-#include <tensorpool/scratch.hpp>
 
 #include "adaptors/c_calls.hpp"
 

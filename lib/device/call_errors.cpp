@@ -1,12 +1,9 @@
 #include "device/call_errors.hpp"
 
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
 #include <unordered_map>
-
-#include <tensorpool/device/device_status.hpp>
 
 namespace tensorpool::device {
 namespace {

@@ -1,13 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device/device_status.hpp>
 
 namespace tensorpool::device {
 

@@ -2,11 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
-#include <optional>
-#include <stdexcept>
-#include <string_view>
 
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device/device_allocator.hpp>
 
 #include "base/never_destroyed.hpp"

@@ -1,15 +1,11 @@
 #include <tensorpool/device/stream_ordered_allocator.hpp>
 
 #include <algorithm>
-#include <mutex>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "device/caching/failure_report.hpp"
 #include "device/call_errors.hpp"
-#include "device/deferral/deferred_frees.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"

@@ -1,9 +1,5 @@
 #include "models/byte_reader.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
 #include <tensorpool/model_file.hpp>
 
 namespace tensorpool::files {

@@ -1,9 +1,6 @@
 #include <tensorpool/mapped_file.hpp>
 
-#include <algorithm>
 #include <iterator>
-#include <system_error>
-#include <utility>
 
 #include "models/mapping.hpp"
 #include "platform/platform.hpp"

@@ -1,10 +1,5 @@
 #include "models/mapping.hpp"
 
-#include <algorithm>
-#include <stdexcept>
-#include <system_error>
-#include <vector>
-
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"
 

@@ -1,10 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
 #include <vector>
 
 #include <tensorpool/mapped_file.hpp>

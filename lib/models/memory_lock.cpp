@@ -1,13 +1,8 @@
 #include <tensorpool/memory_lock.hpp>
 
-#include <algorithm>
-#include <system_error>
-#include <utility>
-
 #include "base/alignment.hpp"
 #include "base/text.hpp"
 #include "models/mapping.hpp"
-#include "platform/files/file_pages.hpp"
 #include "platform/files/page_locks.hpp"
 #include "platform/platform.hpp"
 

@@ -1,6 +1,5 @@
 #include "models/model_contents.hpp"
 
-#include <algorithm>
 #include <numeric>
 #include <tuple>
 

@@ -1,13 +1,7 @@
 #include <tensorpool/model_file.hpp>
 
-#include <algorithm>
 #include <array>
-#include <cstring>
 #include <limits>
-#include <optional>
-#include <string_view>
-#include <type_traits>
-#include <utility>
 
 #include <tensorpool/mapped_file.hpp>
 

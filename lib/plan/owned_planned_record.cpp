@@ -1,7 +1,5 @@
 #include "plan/owned_planned_record.hpp"
 
-#include <string>
-
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/segment/owned_record.hpp"

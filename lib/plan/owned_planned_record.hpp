@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string_view>
-
-#include <tensorpool/planned_arena_statistics.hpp>
 
 #include "statistics/metrics/planned_metrics.hpp"
 

@@ -4,8 +4,6 @@
 #include <ostream>
 #include <stdexcept>
 
-#include "plan/learned_plan.hpp"
-
 namespace tensorpool::planned {
 namespace {
 

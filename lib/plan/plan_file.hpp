@@ -1,8 +1,6 @@
 #pragma once
 
-#include <cstdint>
 #include <iosfwd>
-#include <string>
 #include <string_view>
 
 #include "plan/learned_plan.hpp"

@@ -1,10 +1,7 @@
 #include "plan/plan_server.hpp"
 
-#include <algorithm>
 #include <stdexcept>
-#include <string>
 
-#include <tensorpool/detail/buckets.hpp>
 #include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/serve_scope.hpp>
 

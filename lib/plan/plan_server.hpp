@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <mutex>
-
 #include "kinds/block_server.hpp"
 #include "plan/served_plan.hpp"
 

@@ -1,25 +1,15 @@
 #include "plan/planned_state.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
 #include <exception>
 #include <fstream>
 #include <stdexcept>
-#include <string>
 #include <system_error>
-#include <utility>
 
-#include <tensorpool/planned_arena.hpp>
-
-#include "base/checks.hpp"
 #include "base/never_destroyed.hpp"
-#include "base/registry.hpp"
-#include "base/text.hpp"
 #include "events/misuse.hpp"
 #include "events/timeline.hpp"
 #include "plan/plan_file.hpp"
-#include "plan/served_plan.hpp"
 #include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::planned {

@@ -1,23 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <iosfwd>
-#include <memory>
-#include <mutex>
-#include <string>
-
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/planned_arena.hpp>
-#include <tensorpool/planned_arena_options.hpp>
 
-#include "plan/follower.hpp"
-#include "plan/learned_plan.hpp"
-#include "plan/owned_planned_record.hpp"
 #include "plan/plan_server.hpp"
 #include "plan/pool_requests.hpp"
-#include "plan/served_plan.hpp"
 
 namespace tensorpool::planned {
 

@@ -1,10 +1,7 @@
 #include "plan/pool_requests.hpp"
 
-#include <algorithm>
 #include <exception>
-#include <utility>
 
-#include "base/alignment.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/served_kind.hpp"
 

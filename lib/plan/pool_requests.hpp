@@ -1,13 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
 #include <unordered_map>
-#include <vector>
-
-#include <tensorpool/memory_pool.hpp>
 
 #include "plan/follower.hpp"
 #include "plan/learned_plan.hpp"

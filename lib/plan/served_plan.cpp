@@ -1,21 +1,11 @@
 #include "plan/served_plan.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <map>
-#include <memory>
-#include <new>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
-#include <tensorpool/detail/thread_cache.hpp>
-
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "kinds/served_kind.hpp"
 #include "pages/served_memory.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::planned {
 namespace {

@@ -1,15 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <utility>
-#include <vector>
-
-#include <tensorpool/detail/plan_tables.hpp>
-
 #include "limits/held_budget.hpp"
 #include "plan/learned_plan.hpp"
 #include "plan/owned_planned_record.hpp"

@@ -1,12 +1,9 @@
 #include "rest/counted_stash.hpp"
 
 #include <exception>
-#include <utility>
 
 #include "kinds/marked_kind.hpp"
-#include "platform/platform.hpp"
 #include "pool/pool.hpp"
-#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
 namespace {

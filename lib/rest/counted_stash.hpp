@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-
-#include <tensorpool/memory_pool.hpp>
-#include <tensorpool/pooled_allocation.hpp>
-
 #include "rest/stash_group.hpp"
 #include "rest/stash_state.hpp"
 

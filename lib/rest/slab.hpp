@@ -1,14 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string>
-#include <vector>
-
-#include <tensorpool/memory_pool.hpp>
-#include <tensorpool/pooled_allocation.hpp>
-
 #include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {

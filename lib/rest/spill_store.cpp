@@ -1,12 +1,7 @@
 #include "rest/spill_store.hpp"
 
-#include <atomic>
 #include <cstdio>
-#include <memory>
-#include <mutex>
-#include <utility>
 
-#include <tensorpool/pool_options.hpp>
 #include <tensorpool/stash.hpp>
 
 #include "base/alignment.hpp"

@@ -1,14 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-
-#include <tensorpool/memory_pool.hpp>
-
-#include "platform/files/spill_file.hpp"
 #include "rest/slab.hpp"
 
 namespace tensorpool::stashing {

@@ -1,8 +1,5 @@
 #include <tensorpool/stash.hpp>
 
-#include <stdexcept>
-#include <utility>
-
 #include "rest/counted_stash.hpp"
 
 namespace tensorpool {

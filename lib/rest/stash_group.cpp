@@ -1,11 +1,7 @@
 #include "rest/stash_group.hpp"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
 #include <functional>
 #include <optional>
-#include <span>
 #include <thread>
 
 #include "base/never_destroyed.hpp"

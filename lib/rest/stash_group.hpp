@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
-#include <tensorpool/stash_statistics.hpp>
-
-#include "statistics/metrics/stash_metrics.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::stashing {

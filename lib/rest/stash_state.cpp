@@ -1,14 +1,6 @@
 #include "rest/stash_state.hpp"
 
-#include <algorithm>
-#include <stdexcept>
-#include <utility>
-
-#include <tensorpool/errors.hpp>
-
 #include "rest/pieces/piece_codec.hpp"
-#include "rest/slab.hpp"
-#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
 namespace {

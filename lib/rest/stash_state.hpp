@@ -1,21 +1,11 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
 #include <vector>
 
-#include <tensorpool/data_type.hpp>
-#include <tensorpool/memory_pool.hpp>
-#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/stash.hpp>
 
 #include "rest/pieces/piece_workspace.hpp"
-#include "rest/slab.hpp"
 #include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {

@@ -1,9 +1,5 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include <utility>
-
-#include <tensorpool/device/simulated_calls.hpp>
-
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {

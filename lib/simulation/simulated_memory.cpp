@@ -1,10 +1,8 @@
 #include "simulation/simulated_memory.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <new>
-#include <utility>
 
 #include "base/alignment.hpp"
 #include "platform/platform.hpp"

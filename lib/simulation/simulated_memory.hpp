@@ -1,14 +1,9 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <functional>
-#include <map>
 #include <memory>
 #include <unordered_map>
-#include <vector>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/simulation_options.hpp>

@@ -1,10 +1,6 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include <cstddef>
 #include <cstring>
-#include <memory>
-#include <utility>
-#include <vector>
 
 #include "simulation/simulation.hpp"
 

@@ -1,9 +1,5 @@
 #include "simulation/simulated_streams.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <utility>
-
 #include "device/call_errors.hpp"
 
 namespace tensorpool::device {

@@ -1,19 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <thread>
-#include <unordered_map>
-#include <vector>
-
-#include <tensorpool/device/backend.hpp>
-
-#include "simulation/hazards/vector_clock.hpp"
 #include "simulation/hazards/watch.hpp"
 #include "simulation/schedule/scheduler.hpp"
-#include "simulation/stream.hpp"
 
 namespace tensorpool::device {
 

@@ -1,10 +1,7 @@
 #include "simulation/simulation.hpp"
 
-#include <algorithm>
 #include <bit>
-#include <cstdint>
 #include <cstring>
-#include <stdexcept>
 
 #include "platform/platform.hpp"
 

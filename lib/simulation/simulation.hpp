@@ -1,22 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/simulation_options.hpp>
-
-#include "device/call_errors.hpp"
 #include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
-#include "simulation/hazards/watch.hpp"
-#include "simulation/schedule/scheduler.hpp"
-#include "simulation/simulated_memory.hpp"
 #include "simulation/simulated_streams.hpp"
 
 namespace tensorpool::device {

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <tensorpool/device/simulated_kernel.hpp>
 

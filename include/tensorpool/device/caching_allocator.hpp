@@ -3,12 +3,6 @@
 /// @file
 /// An allocator of device memory that reuses freed memory without calls to the device.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
 #include <string_view>
 
 #include <tensorpool/device/allocator_events.hpp>
@@ -18,7 +12,6 @@
 #include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/device/shared_block.hpp>
 #include <tensorpool/device/sleep_content.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

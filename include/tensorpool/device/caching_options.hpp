@@ -3,10 +3,6 @@
 /// @file
 /// The options of a caching allocator. All sizes are bytes.
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-
 #include <tensorpool/device/backend.hpp>
 
 namespace tensorpool {

@@ -3,15 +3,9 @@
 /// @file
 /// A search of all orders in which a small program's work can run on a simulated device.
 
-#include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include <tensorpool/device/hazard.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,13 +3,9 @@
 /// @file
 /// The backend for the CPU as a device.
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,22 +3,12 @@
 /// @file
 /// The runtime of a device: its allocators, copies, and objects of the program's own.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
-#include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/runtime_options.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

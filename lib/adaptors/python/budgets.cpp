@@ -1,9 +1,7 @@
 #include "adaptors/python/module_part.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <tensorpool/budget.hpp>
 

@@ -1,9 +1,6 @@
 #include "adaptors/python/module_part.hpp"
 
 #include <atomic>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 #include <tensorpool/holder_request.hpp>
 

@@ -2,10 +2,7 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstddef>
-#include <memory>
 #include <optional>
-#include <string>
 
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/snapshot.hpp>

@@ -10,7 +10,6 @@
 #include <new>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace tensorpool::python {

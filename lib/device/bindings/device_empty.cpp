@@ -1,8 +1,5 @@
 #include <tensorpool/device/empty.hpp>
 
-#include <utility>
-
-#include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
 namespace tensorpool {

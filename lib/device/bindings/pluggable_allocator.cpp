@@ -2,11 +2,6 @@
 
 #include <tensorpool/device/runtimes.hpp>
 
-#include <cstdio>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include "adaptors/c_calls.hpp"
 #include "device/call_errors.hpp"
 #include "device/runtime/runtime_registry.hpp"

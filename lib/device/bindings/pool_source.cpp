@@ -2,8 +2,6 @@
 
 #include <tensorpool/device/runtimes.hpp>
 
-#include <memory>
-
 namespace tensorpool {
 
 void* PoolSource::allocate(std::size_t bytes, std::size_t alignment) noexcept {

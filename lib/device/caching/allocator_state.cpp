@@ -1,12 +1,5 @@
 #include "device/caching/allocator_state.hpp"
 
-#include <algorithm>
-#include <stdexcept>
-#include <string>
-
-#include "base/text.hpp"
-#include "device/caching/blocks/block.hpp"
-#include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 
 namespace tensorpool::device {

@@ -1,28 +1,11 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
 #include <tensorpool/device/allocator_events.hpp>
 #include <tensorpool/device/caching_options.hpp>
 #include <tensorpool/device/device_allocation_error.hpp>
-#include <tensorpool/timeline.hpp>
 
 #include "device/caching/blocks/block_heap.hpp"
-#include "device/caching/streams/stream_cache.hpp"
-#include "device/deferral/deferred_frees.hpp"
-#include "device/deferral/stream_calls.hpp"
 #include "device/owned_device_record.hpp"
-#include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"
 #include "limits/held_budget.hpp"
 

@@ -1,7 +1,5 @@
 #include "device/caching/block_search.hpp"
 
-#include <algorithm>
-
 #include "device/caching/failure_report.hpp"
 
 namespace tensorpool::device {

@@ -1,12 +1,6 @@
 #pragma once
 
-#include <cstddef>
-
-#include "device/caching/allocator_state.hpp"
 #include "device/caching/growth.hpp"
-#include "device/caching/reclaim.hpp"
-#include "device/caching/scalars.hpp"
-#include "device/caching/streams/captures.hpp"
 #include "device/caching/streams/stream_caches.hpp"
 
 namespace tensorpool::device {

@@ -1,20 +1,8 @@
 #include <tensorpool/device/caching_allocator.hpp>
 
-#include <algorithm>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
-#include "device/caching/allocator_state.hpp"
 #include "device/caching/block_search.hpp"
 #include "device/caching/failure_report.hpp"
-#include "device/caching/growth.hpp"
-#include "device/caching/reclaim.hpp"
-#include "device/caching/scalars.hpp"
 #include "device/caching/sleep.hpp"
-#include "device/caching/streams/captures.hpp"
-#include "device/caching/streams/stream_caches.hpp"
 #include "device/call_errors.hpp"
 #include "device/dlpack_devices.hpp"
 

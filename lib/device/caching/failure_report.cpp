@@ -1,13 +1,9 @@
 #include "device/caching/failure_report.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <iterator>
 #include <utility>
 
-#include <tensorpool/device/device_allocation_error.hpp>
-
-#include "base/text.hpp"
 #include "device/caching/streams/stream_cache.hpp"
 #include "events/misuse.hpp"
 

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include <tensorpool/device/device_allocation_error.hpp>
-#include <tensorpool/device_statistics.hpp>
-#include <tensorpool/timeline.hpp>
 
 #include "device/caching/blocks/block.hpp"
 #include "events/limit_kind.hpp"

@@ -1,10 +1,5 @@
 #include "device/caching/growth.hpp"
 
-#include <algorithm>
-#include <span>
-#include <utility>
-#include <vector>
-
 #include "device/sharing/shared_block_message.hpp"
 
 namespace tensorpool::device {

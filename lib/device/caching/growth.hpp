@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstddef>
-
-#include "device/caching/allocator_state.hpp"
 #include "device/caching/reclaim.hpp"
-#include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {
 

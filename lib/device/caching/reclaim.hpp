@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "device/caching/allocator_state.hpp"
 #include "device/caching/scalars.hpp"
 #include "device/caching/streams/captures.hpp"
 

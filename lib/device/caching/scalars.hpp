@@ -1,11 +1,6 @@
 #pragma once
 
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-
 #include "device/caching/allocator_state.hpp"
-#include "device/deferral/deferred_frees.hpp"
 
 namespace tensorpool::device {
 

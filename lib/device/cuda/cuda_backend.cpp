@@ -1,10 +1,6 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
-#include <list>
-#include <mutex>
-
 #include "device/cuda/cuda_state.hpp"
-#include "platform/process/dynamic_library.hpp"
 
 namespace tensorpool {
 

@@ -1,9 +1,5 @@
 #include <tensorpool/device/cuda_backend.hpp>
 
-#include <algorithm>
-#include <cstdint>
-#include <mutex>
-
 #include "device/cuda/cuda_state.hpp"
 
 namespace tensorpool {

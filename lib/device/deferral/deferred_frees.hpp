@@ -1,14 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <mutex>
-#include <vector>
-
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device_status.hpp>
 
 #include "device/deferral/stream_calls.hpp"
 #include "device/unlocked.hpp"

@@ -1,20 +1,13 @@
 #include <tensorpool/device/host_backend.hpp>
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <cstring>
 #include <mutex>
-#include <string>
 #include <unordered_map>
-#include <utility>
 #include <vector>
-
-#include <tensorpool/device/device_status.hpp>
 
 #include "device/call_errors.hpp"
 #include "device/host/range_map.hpp"
-#include "platform/platform.hpp"
 #include "platform/whole_pages.hpp"
 
 namespace tensorpool::device {

@@ -1,13 +1,6 @@
 #include "device/pinned/pinned_core.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <bit>
-#include <stdexcept>
-#include <string>
 #include <thread>
-
-#include <tensorpool/device/pinned_allocator.hpp>
 
 #include "device/caching/failure_report.hpp"
 #include "device/dlpack_devices.hpp"

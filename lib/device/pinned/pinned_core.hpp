@@ -1,25 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <bit>
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <memory>
-#include <mutex>
-#include <vector>
-
-#include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/device/pinned_allocator.hpp>
-#include <tensorpool/device/pinned_options.hpp>
 
-#include "base/alignment.hpp"
-#include "device/caching/blocks/block.hpp"
 #include "device/caching/blocks/block_heap.hpp"
-#include "device/caching/streams/stream_cache.hpp"
-#include "device/deferral/deferred_frees.hpp"
 #include "device/owned_device_record.hpp"
-#include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"
 #include "limits/held_budget.hpp"
 

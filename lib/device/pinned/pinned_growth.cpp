@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <thread>
 
 #include "device/caching/failure_report.hpp"
 #include "device/pinned/pinned_core.hpp"
 #include "events/timeline.hpp"
-#include "platform/platform.hpp"
 
 // Allocation of slabs from the system, and their release.
 

@@ -1,9 +1,6 @@
 #include <tensorpool/device/current_device.hpp>
 
-#include <cstdint>
-
 #include <tensorpool/device/current_stream.hpp>
-#include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
 #include "device/runtime/runtime_core.hpp"

@@ -1,16 +1,10 @@
 #include <tensorpool/device/device_allocation.hpp>
 
-#include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
-
-#include <stdexcept>
-#include <string>
-#include <utility>
 
 #include "device/call_errors.hpp"
 #include "device/runtime/check_shape.hpp"
 #include "device/runtime/memory_copies.hpp"
-#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,26 +1,13 @@
 #include <tensorpool/device/host_allocator.hpp>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
-#include <mutex>
-#include <new>
-#include <string>
 #include <unordered_map>
 #include <utility>
 
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device/device_allocation_error.hpp>
-#include <tensorpool/device/host_memory_source.hpp>
-
 #include "device/caching/failure_report.hpp"
 #include "device/call_errors.hpp"
-#include "device/deferral/deferred_frees.hpp"
 #include "device/owned_device_record.hpp"
-#include "device/unlocked.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/platform.hpp"

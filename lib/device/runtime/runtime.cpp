@@ -1,15 +1,11 @@
 #include <tensorpool/device/runtime.hpp>
 
-#include <utility>
-
 #include <tensorpool/device/current_device.hpp>
-#include <tensorpool/device/device_event.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
 #include "device/runtime/memory_copies.hpp"
 #include "device/runtime/object_table.hpp"
-#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {

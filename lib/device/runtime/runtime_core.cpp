@@ -1,8 +1,5 @@
 #include "device/runtime/runtime_core.hpp"
 
-#include <new>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
 #include "device/call_errors.hpp"

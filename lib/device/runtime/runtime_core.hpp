@@ -1,16 +1,8 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
 #include <mutex>
-#include <optional>
 
-#include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/host_allocator.hpp>
 #include <tensorpool/device/pinned_allocator.hpp>

@@ -1,9 +1,6 @@
 #include "device/runtime/runtime_registry.hpp"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
 #include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/current_device.hpp>

@@ -1,12 +1,8 @@
 #include <tensorpool/device/shared_block.hpp>
 
 #include <cstring>
-#include <stdexcept>
-#include <string>
 #include <system_error>
 #include <utility>
-
-#include <tensorpool/device/device_status.hpp>
 
 #include "device/sharing/shared_block_message.hpp"
 

@@ -1,11 +1,8 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <type_traits>
 
-#include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/shared_block.hpp>
 
 #include "platform/process/socket_files.hpp"

@@ -2,10 +2,6 @@
 
 #include <tensorpool/mapped_file.hpp>
 
-#include <cstddef>
-#include <stdexcept>
-#include <string>
-
 #include <tensorpool/tensorpool_models.h>
 
 #include "adaptors/c_calls.hpp"

@@ -2,9 +2,6 @@
 
 #include <tensorpool/memory_lock.hpp>
 
-#include <cstddef>
-#include <new>
-#include <string>
 #include <utility>
 
 #include <tensorpool/tensorpool_models.h>

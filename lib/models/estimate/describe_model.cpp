@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstddef>
 #include <filesystem>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <system_error>
 #include <tuple>
 
 #include <tensorpool/detail/saturating.hpp>
-#include <tensorpool/model_file.hpp>
 
 #include "models/estimate/config/config.hpp"
 #include "models/estimate/gguf_hyperparameters.hpp"
-#include "models/estimate/hyperparameter_source.hpp"
 
 namespace tensorpool {
 namespace {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <tensorpool/model_hyperparameters.hpp>
-
 namespace tensorpool::files {
 namespace {
 

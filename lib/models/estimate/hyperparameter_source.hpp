@@ -2,11 +2,6 @@
 
 /// Reads hyperparameters from any source: the metadata of a GGUF file, or a config.json.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include <tensorpool/model_hyperparameters.hpp>
 
 namespace tensorpool::files {

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <stdexcept>
 
 #include <tensorpool/detail/saturating.hpp>
-#include <tensorpool/model_hyperparameters.hpp>
 
 namespace tensorpool {
 

@@ -1,14 +1,8 @@
-#include <bit>
 
-#include <algorithm>
 #include <array>
-#include <cstdint>
 #include <limits>
-#include <optional>
-#include <string>
 
 #include "base/alignment.hpp"
-#include "models/byte_reader.hpp"
 #include "models/gguf/gguf_metadata.hpp"
 #include "models/model_contents.hpp"
 #include "tensors/ggml_types.hpp"

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <string>
 
 namespace tensorpool::files {
 namespace {

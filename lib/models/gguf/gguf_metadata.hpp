@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
 #include <tensorpool/model_file.hpp>
 
 #include "models/byte_reader.hpp"

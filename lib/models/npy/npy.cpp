@@ -1,11 +1,7 @@
 #include "models/npy/npy.hpp"
 
 #include <charconv>
-#include <optional>
-#include <string>
 
-#include "models/byte_reader.hpp"
-#include "models/model_contents.hpp"
 #include "tensors/tensor_sizes.hpp"
 
 /// @file

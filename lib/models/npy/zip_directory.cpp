@@ -1,14 +1,7 @@
 #include "models/npy/zip_directory.hpp"
 
-#include <algorithm>
-#include <cstdint>
 #include <numeric>
-#include <optional>
-#include <string>
-#include <string_view>
 
-#include "models/byte_reader.hpp"
-#include "models/model_contents.hpp"
 #include "models/npy/npy.hpp"
 
 /// @file

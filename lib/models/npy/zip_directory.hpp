@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "models/byte_reader.hpp"
 #include "models/model_contents.hpp"
 

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-
-#include "models/model_contents.hpp"
 #include "models/safetensors/tensors.hpp"
 
 namespace tensorpool::files {

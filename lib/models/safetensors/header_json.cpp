@@ -1,11 +1,6 @@
-#include <cstddef>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string>
-#include <utility>
 
-#include "models/byte_reader.hpp"
 #include "models/safetensors/header.hpp"
 
 namespace tensorpool::files {

@@ -1,9 +1,5 @@
-#include <string>
 
-#include "models/byte_reader.hpp"
-#include "models/model_contents.hpp"
 #include "models/safetensors/header.hpp"
-#include "models/safetensors/tensors.hpp"
 
 /// @file
 /// safetensors, as the format's own library (huggingface/safetensors) accepts it.

@@ -1,10 +1,5 @@
 #include "models/safetensors/tensors.hpp"
 
-#include <optional>
-#include <string>
-
-#include "models/byte_reader.hpp"
-#include "models/model_contents.hpp"
 #include "tensors/safetensors_types.hpp"
 #include "tensors/tensor_sizes.hpp"
 

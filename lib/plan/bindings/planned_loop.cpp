@@ -1,10 +1,7 @@
 #include "adaptors/python/module_part.hpp"
 
-#include <cstddef>
 #include <optional>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 #include <tensorpool/serve_scope.hpp>
 

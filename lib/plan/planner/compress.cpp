@@ -1,11 +1,8 @@
 #include "plan/planner/compress.hpp"
 
-#include <algorithm>
-#include <cstddef>
 #include <numeric>
 #include <queue>
 #include <utility>
-#include <vector>
 
 #include "base/alignment.hpp"
 

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include <tensorpool/memory_plan.hpp>
-
 #include "plan/planner/problem.hpp"
 
 namespace tensorpool::planner {

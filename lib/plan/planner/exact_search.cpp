@@ -1,11 +1,9 @@
 #include "plan/planner/exact_search.hpp"
 
-#include <algorithm>
 #include <limits>
 #include <numeric>
 
 #include "base/alignment.hpp"
-#include "plan/planner/search_order.hpp"
 
 namespace tensorpool::planner {
 

@@ -1,11 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <vector>
 
-#include "plan/planner/problem.hpp"
 #include "plan/planner/search_order.hpp"
 
 namespace tensorpool::planner {

@@ -1,8 +1,5 @@
 #include "plan/planner/offset_list.hpp"
 
-#include <algorithm>
-#include <bit>
-
 #include "base/alignment.hpp"
 
 namespace tensorpool::planner {

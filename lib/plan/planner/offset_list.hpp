@@ -1,10 +1,7 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <vector>
 
 #include "plan/planner/problem.hpp"
 

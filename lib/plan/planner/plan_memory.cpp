@@ -1,16 +1,8 @@
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <utility>
-#include <vector>
-
-#include <tensorpool/memory_plan.hpp>
 
 #include "base/alignment.hpp"
 #include "plan/planner/compress.hpp"
-#include "plan/planner/portfolio.hpp"
-#include "plan/planner/problem.hpp"
 #include "plan/planner/shrink.hpp"
 
 namespace tensorpool {

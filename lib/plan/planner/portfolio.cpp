@@ -1,13 +1,9 @@
 #include "plan/planner/portfolio.hpp"
 
-#include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstddef>
 #include <numeric>
 #include <utility>
-
-#include "plan/planner/offset_list.hpp"
 
 namespace tensorpool::planner {
 namespace {

@@ -1,13 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <vector>
-
-#include <tensorpool/memory_plan.hpp>
-
 #include "plan/planner/offset_list.hpp"
-#include "plan/planner/problem.hpp"
 
 namespace tensorpool::planner {
 

@@ -2,7 +2,6 @@
 
 #include <bit>
 #include <stdexcept>
-#include <string>
 
 namespace tensorpool::planner {
 namespace {

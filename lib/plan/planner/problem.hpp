@@ -3,11 +3,6 @@
 /// The packing problem. Times are ranks (slices), independent of the caller's clock.
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <vector>
 
 #include <tensorpool/memory_plan.hpp>
 

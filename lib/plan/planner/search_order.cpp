@@ -1,6 +1,5 @@
 #include "plan/planner/search_order.hpp"
 
-#include <algorithm>
 #include <bit>
 
 namespace tensorpool::planner {

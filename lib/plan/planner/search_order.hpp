@@ -6,10 +6,7 @@
 /// first do not.
 
 #include <array>
-#include <cstdint>
 #include <random>
-#include <span>
-#include <vector>
 
 #include "plan/planner/problem.hpp"
 

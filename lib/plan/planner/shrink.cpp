@@ -1,17 +1,11 @@
 #include "plan/planner/shrink.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
 #include <queue>
-#include <vector>
 
 #include "base/alignment.hpp"
 #include "plan/planner/compress.hpp"
 #include "plan/planner/exact_search.hpp"
-#include "plan/planner/offset_list.hpp"
 
 namespace tensorpool::planner {
 namespace {

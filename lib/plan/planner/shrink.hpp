@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
-
 #include "plan/planner/portfolio.hpp"
-#include "plan/planner/problem.hpp"
 
 namespace tensorpool::planner {
 

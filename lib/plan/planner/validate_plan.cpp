@@ -1,13 +1,6 @@
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <iterator>
 #include <map>
 #include <stdexcept>
-#include <string>
-#include <vector>
-
-#include <tensorpool/memory_plan.hpp>
 
 #include "plan/planner/problem.hpp"
 

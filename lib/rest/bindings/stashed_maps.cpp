@@ -1,13 +1,7 @@
 #include "adaptors/python/module_part.hpp"
 
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <memory>
-#include <string>
-#include <utility>
 
-#include <tensorpool/budget.hpp>
 #include <tensorpool/stashed_map.hpp>
 
 namespace tensorpool::python {

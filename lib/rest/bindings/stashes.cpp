@@ -1,12 +1,5 @@
 #include "adaptors/python/module_part.hpp"
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-
 #include <tensorpool/stash.hpp>
 
 namespace tensorpool::python {

@@ -1,16 +1,8 @@
 #include <tensorpool/freeze.hpp>
 
-#include <algorithm>
-
-#include "base/alignment.hpp"
-#include "base/text.hpp"
 #include "kinds/marked_kind.hpp"
-#include "pages/address_space.hpp"
-#include "pages/span.hpp"
-#include "platform/platform.hpp"
 #include "pool/pool.hpp"
 #include "rest/in_place/freezer.hpp"
-#include "rest/in_place/frozen_block.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,17 +1,10 @@
 #include "rest/in_place/freezer.hpp"
 
-#include <mutex>
-#include <string>
-#include <thread>
-#include <utility>
-
 #include "base/never_destroyed.hpp"
 #include "kinds/served_kind.hpp"
 #include "platform/fail.hpp"
-#include "platform/platform.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "platform/threads/own_thread.hpp"
-#include "rest/in_place/frozen_block.hpp"
 
 namespace tensorpool::stashing {
 namespace {

@@ -1,17 +1,8 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-#include <thread>
-
-#include <boost/intrusive/set.hpp>
-
 #include <tensorpool/freeze.hpp>
 
 #include "kinds/block_server.hpp"
-#include "platform/memory/page_faults.hpp"
 #include "rest/in_place/frozen_block.hpp"
 
 namespace tensorpool::stashing {

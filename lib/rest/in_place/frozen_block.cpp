@@ -1,17 +1,10 @@
 #include "rest/in_place/frozen_block.hpp"
 
-#include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <memory>
-#include <new>
-#include <utility>
 
-#include "base/alignment.hpp"
 #include "base/text.hpp"
 #include "limits/commit_budget.hpp"
-#include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 
 namespace tensorpool::stashing {
 namespace {

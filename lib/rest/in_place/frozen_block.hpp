@@ -1,18 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <span>
-#include <string>
-
 #include <boost/intrusive/set.hpp>
 
-#include <tensorpool/data_type.hpp>
-
 #include "platform/memory/page_faults.hpp"
-#include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "rest/pieces/piece_codec.hpp"
 #include "rest/stash_group.hpp"
 

@@ -1,8 +1,5 @@
 #include "rest/map/entry_table.hpp"
 
-#include <cstdint>
-#include <utility>
-
 namespace tensorpool::stashing {
 
 // Hashes of integers are often the integers: Fibonacci hashing (Knuth, TAOCP 3, 6.4) spreads them.

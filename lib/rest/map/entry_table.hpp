@@ -1,14 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <memory>
-#include <mutex>
-#include <utility>
-#include <vector>
-
-#include <tensorpool/pooled_allocation.hpp>
-
 #include "rest/stash_group.hpp"
 #include "rest/stash_state.hpp"
 

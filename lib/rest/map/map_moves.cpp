@@ -1,17 +1,8 @@
 // How the content of entries moves between memory, compressed memory and files. The entry is busy
 // meanwhile, and the lock is taken only to exchange what it has.
 
-#include <algorithm>
-#include <cstdio>
-#include <thread>
-#include <utility>
-
-#include <tensorpool/errors.hpp>
-
-#include "platform/platform.hpp"
 #include "pool/pool.hpp"
 #include "rest/counted_stash.hpp"
-#include "rest/map/map_reserve.hpp"
 #include "rest/map/map_state.hpp"
 
 namespace tensorpool::stashing {

@@ -1,9 +1,6 @@
 #include "rest/map/map_reserve.hpp"
 
 #include <algorithm>
-#include <utility>
-
-#include <tensorpool/errors.hpp>
 
 namespace tensorpool::stashing {
 namespace {

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <mutex>
-#include <utility>
 
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool::stashing {

@@ -2,20 +2,10 @@
 
 #include "rest/map/map_state.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <new>
-#include <stdexcept>
-#include <utility>
-
-#include <tensorpool/pool_options.hpp>
-#include <tensorpool/stashed_map.hpp>
-
 #include "base/never_destroyed.hpp"
 #include "kinds/marked_kind.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
-#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
 namespace {

@@ -1,19 +1,12 @@
 #pragma once
 
-#include <cstddef>
 #include <exception>
-#include <memory>
-#include <mutex>
-#include <optional>
-#include <string>
 
-#include <tensorpool/budget.hpp>
 #include <tensorpool/stashed_map.hpp>
 
 #include "limits/held_budget.hpp"
 #include "rest/map/entry_table.hpp"
 #include "rest/map/map_reserve.hpp"
-#include "rest/stash_group.hpp"
 
 namespace tensorpool::stashing {
 

@@ -4,13 +4,8 @@
 #include "rest/pieces/piece_codec.hpp"
 
 #include <lz4.h>
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "rest/pieces/plane_coder.hpp"
 #include "rest/pieces/planes.hpp"

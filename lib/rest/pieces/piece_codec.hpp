@@ -7,9 +7,6 @@
 /// A piece is bit-exact after decoding. Its encoding carries a checksum of the *decoded* bytes: it
 /// covers the memory that holds the encoding, the decoders, and the merging of planes alike.
 
-#include <cstddef>
-#include <span>
-
 #include <tensorpool/data_type.hpp>
 
 #include "rest/pieces/piece_workspace.hpp"

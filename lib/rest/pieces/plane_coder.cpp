@@ -4,8 +4,6 @@
 
 #include <cstring>
 
-#include "rest/pieces/piece_workspace.hpp"
-
 namespace tensorpool::stashing {
 namespace {
 

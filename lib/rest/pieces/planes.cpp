@@ -4,7 +4,6 @@
 #include "rest/pieces/planes.hpp"
 
 #include <bit>
-#include <cstdint>
 #include <cstring>
 #include <utility>
 

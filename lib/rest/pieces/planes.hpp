@@ -2,8 +2,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <span>
 
 #include <tensorpool/data_type.hpp>
 

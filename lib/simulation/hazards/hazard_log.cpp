@@ -2,11 +2,7 @@
 
 #include "device/call_errors.hpp"
 
-#include <algorithm>
 #include <cstdio>
-
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device/hazard.hpp>
 
 namespace tensorpool::device {
 namespace {

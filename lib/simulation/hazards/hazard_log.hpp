@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <tensorpool/device/hazard.hpp>
 

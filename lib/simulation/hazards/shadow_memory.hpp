@@ -1,10 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
 
 #include "simulation/hazards/vector_clock.hpp"
 

@@ -1,9 +1,6 @@
 #include <tensorpool/device/explore.hpp>
 
-#include <algorithm>
-#include <cstddef>
 #include <exception>
-#include <vector>
 
 #include "simulation/schedule/scheduler.hpp"
 

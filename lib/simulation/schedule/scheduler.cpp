@@ -1,8 +1,5 @@
 #include "simulation/schedule/scheduler.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace tensorpool::device {
 namespace {
 

@@ -1,24 +1,14 @@
 #pragma once
 
 #include <condition_variable>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <mutex>
 #include <random>
-#include <string>
 #include <thread>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include <tensorpool/device/device_status.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
-#include <tensorpool/device/simulated_calls.hpp>
-#include <tensorpool/device/simulation_faults.hpp>
-#include <tensorpool/device/simulation_options.hpp>
 
-#include "simulation/hazards/vector_clock.hpp"
 #include "simulation/stream.hpp"
 
 namespace tensorpool::device {

@@ -1,15 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
 
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
-
-#include <tensorpool/device/backend.hpp>
 
 #include "base/alignment.hpp"
 #include "device/deferral/deferred_frees.hpp"

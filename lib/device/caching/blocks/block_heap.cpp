@@ -1,7 +1,6 @@
 #include "device/caching/blocks/block_heap.hpp"
 
 #include <algorithm>
-#include <memory>
 
 namespace tensorpool::device {
 namespace {

@@ -1,18 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
 #include <unordered_map>
-#include <vector>
 
-#include "device/caching/blocks/block.hpp"
 #include "device/caching/streams/stream_cache.hpp"
-#include "device/deferral/deferred_frees.hpp"
 #include "limits/budget_request.hpp"
-#include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
 

@@ -1,8 +1,5 @@
 #include "device/caching/streams/captures.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace tensorpool::device {
 std::uint64_t Captures::of(StreamHandle stream) const noexcept {
     const bool known =

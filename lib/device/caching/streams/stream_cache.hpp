@@ -1,20 +1,6 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <vector>
-
-#include <boost/intrusive/list.hpp>
-
-#include <tensorpool/device/backend.hpp>
-
 #include "device/caching/blocks/block.hpp"
-#include "statistics/metrics/device_metrics.hpp"
 
 namespace tensorpool::device {
 

@@ -1,7 +1,5 @@
 #include "device/caching/streams/stream_caches.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::device {
 namespace {
 

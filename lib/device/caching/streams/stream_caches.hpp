@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "device/caching/allocator_state.hpp"
 #include "device/caching/scalars.hpp"
 
 namespace tensorpool::device {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 
 #include "models/estimate/hyperparameter_source.hpp"
 
