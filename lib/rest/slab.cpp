@@ -90,4 +90,21 @@ std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& store,
     return copies;
 }
 
+SlabReader::SlabReader(MemoryPool& pool, const SpillStore* store, platform::ReadFrom from,
+                       std::span<const Slab> slabs, const std::string& tensor)
+    : store_(store), from_(from), left_(slabs), tensor_(tensor) {
+    if (store == nullptr) return;
+    buffer_ = PooledAllocation(pool, std::ranges::max_element(slabs, {}, &Slab::bytes)->bytes);
+}
+
+std::span<const std::byte> SlabReader::next() {
+    const Slab& slab = left_.front();
+    left_ = left_.subspan(1);
+    if (store_ == nullptr) return slab.memory.as<const std::byte>();
+    const auto bytes = buffer_.as<std::byte>().first(slab.bytes);
+    if (const auto problem = store_->read(slab.position, bytes, from_))
+        throw StashError(tensor_, StashError::no_piece, problem.text);
+    return bytes;
+}
+
 }  // namespace tensorpool::stashing

@@ -1,8 +1,22 @@
 #pragma once
 
-#include "rest/slab.hpp"
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include <tensorpool/pooled_allocation.hpp>
+
+#include "platform/files/spill_file.hpp"
 
 namespace tensorpool::stashing {
+
+/// Consecutive encoded pieces that are stored together: in a block, or in a file.
+struct Slab {
+    PooledAllocation memory;     // owns nothing if the slab is in a file
+    std::uint64_t position = 0;  // in the file
+    std::size_t bytes = 0;
+    std::size_t pieces = 0;
+};
 
 /// Returns the process's pool "stash", from which compressed content is allocated unless the
 /// options name another one. Made on first use and never destroyed. Throws AllocationError.

@@ -1,5 +1,7 @@
 #include "rest/stash_state.hpp"
 
+#include "rest/slab.hpp"
+
 #include "rest/pieces/piece_codec.hpp"
 
 namespace tensorpool::stashing {

@@ -1,3 +1,4 @@
+#include "rest/slab.hpp"
 #include "rest/stash_state.hpp"
 
 #include <gtest/gtest.h>

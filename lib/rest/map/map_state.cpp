@@ -10,8 +10,6 @@
 namespace tensorpool::stashing {
 namespace {
 
-class MapState;
-
 struct Maps {
     std::mutex mutex;
     MapState* first = nullptr;
