@@ -8,8 +8,8 @@ using device::Simulation;
 using device::SimulationLock;
 
 // This file has the functions for the backend as a whole, its devices, and what only a simulation
-// has. The others are in simulated_memory_calls.cpp, simulated_stream_calls.cpp,
-// simulated_copies.cpp and simulated_capture_calls.cpp.
+// has, and captures. The others are in simulated_memory_calls.cpp and
+// simulated_stream_calls.cpp.
 
 SimulatedBackend::SimulatedBackend(const SimulationOptions& options)
     : simulation_(std::make_unique<Simulation>(options, nullptr)) {}
