@@ -1,9 +1,5 @@
 #include "device/owned_device_record.hpp"
 
-#include <atomic>
-#include <string>
-#include <utility>
-
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/segment/owned_record.hpp"

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device_statistics.hpp>
 
-#include "statistics/metrics/device_metrics.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {

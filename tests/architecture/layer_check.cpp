@@ -106,9 +106,10 @@ private:
             if (header == table_.headers().end()) return std::nullopt;
             return header->second;
         }
-        const std::string folder = (++fs::path(file).begin())->string();
-        if (!table_.has(folder)) return std::nullopt;
-        return folder;
+        // Some folders of a layer have a line of their own.
+        for (fs::path folder = folder_of(file); !folder.empty(); folder = folder.parent_path())
+            if (table_.has(folder.generic_string())) return folder.generic_string();
+        return std::nullopt;
     }
 
     void check_file(const std::string& file) {

@@ -62,6 +62,20 @@ TEST_F(PlantedFault, ReportsIncludeOfHigherLayer) {
               "allowed: the standard library only\n");
 }
 
+TEST_F(PlantedFault, FolderMayHaveALineOfItsOwn) {
+    write("lib/layers.txt",
+          "layer base\nlayer platform base\nlayer pages base platform\n"
+          "layer pool base platform pages\nlayer pages/bindings base pages pool\n"
+          "header pool.hpp pool\nheader detail/bits.hpp base\n");
+    write("lib/pages/bindings/deep/span.cpp", "#include <tensorpool/pool.hpp>\n");
+    EXPECT_EQ(found(), "");
+    write("lib/pages/span.hpp", "#include \"pages/bindings/span.hpp\"\n");
+    write("lib/pages/bindings/span.hpp", "");
+    EXPECT_EQ(found(),
+              "lib/pages/span.hpp:1: layer pages includes pages/bindings/span.hpp of layer "
+              "pages/bindings; allowed: base, platform\n");
+}
+
 TEST_F(PlantedFault, ReportsIncludeThroughParentFolder) {
     write("lib/pages/span.cpp", "#include \"../pool/pool.hpp\"\n");
     write("lib/pool/pool.hpp", "#pragma once\n");

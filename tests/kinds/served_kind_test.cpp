@@ -1,5 +1,5 @@
 // What a pool does for servers of its blocks and for borrowers of its memory. The ones of plans are
-// tested in tests/planned.
+// tested in tests/plan.
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,7 @@
-#include "adaptors/python/budgets.hpp"
+#include "adaptors/python/module_part.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <tensorpool/budget.hpp>
 
@@ -63,9 +61,7 @@ private:
     std::optional<BudgetScope>* scope_;
 };
 
-}  // namespace
-
-void add_budgets(py::module_& module) {
+const ModulePart part([](py::module_& module) {
     py::class_<Budget>(module, "Budget")
         .def(py::init(&make_budget))
         .def("in_use", &Budget::in_use)
@@ -80,6 +76,7 @@ void add_budgets(py::module_& module) {
         forget_refusal();
         return text;
     });
-}
+});
 
+}  // namespace
 }  // namespace tensorpool::python

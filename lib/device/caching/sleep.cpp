@@ -1,10 +1,6 @@
 #include "device/caching/sleep.hpp"
 
-#include <algorithm>
 #include <iterator>
-#include <utility>
-
-#include "base/text.hpp"
 
 namespace tensorpool::device {
 

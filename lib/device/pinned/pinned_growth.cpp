@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <thread>
 
 #include "device/caching/failure_report.hpp"
 #include "device/pinned/pinned_core.hpp"
 #include "events/timeline.hpp"
-#include "platform/platform.hpp"
 
 // Allocation of slabs from the system, and their release.
 
@@ -181,23 +179,6 @@ PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome r
     return outcome;
 }
 
-std::size_t PinnedCore::trim() noexcept {
-    const std::lock_guard guard(mutex_);
-    complete();
-    flush();
-    return give_back();
-}
-
-void PinnedCore::set_limit(std::size_t bytes) noexcept {
-    const std::lock_guard guard(mutex_);
-    detail::add(totals_.limit_bytes, bytes - limit_);
-    limit_ = bytes;
-    if (may_grow(0)) return;
-    complete();
-    flush();
-    (void)give_back();
-}
-
 /// Releases all free slabs, without the lock during the calls to the system.
 std::size_t PinnedCore::give_back() noexcept {
     std::size_t given = 0;
@@ -240,10 +221,6 @@ void PinnedCore::explain(const Outcome& outcome, const Request& request,
     report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
     detail::add(totals_.failures, 1);
     events::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
-}
-
-void PinnedCore::refuse(const DeviceAllocationFailure& failure) {
-    throw_failure(failure, backend_);
 }
 
 }  // namespace tensorpool::device

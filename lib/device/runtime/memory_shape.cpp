@@ -1,8 +1,6 @@
 #include <tensorpool/device/memory_shape.hpp>
 
-#include <span>
 #include <stdexcept>
-#include <string>
 
 #include "base/alignment.hpp"
 #include "device/runtime/check_shape.hpp"
