@@ -21,7 +21,7 @@
 #include <tensorpool/freeze.hpp>
 
 #include "platform/memory/page_faults.hpp"
-#include "stash/in_place/piece_tools.hpp"
+#include "rest/in_place/frozen_block.hpp"
 #include "support/child.hpp"
 #include "support/cores.hpp"
 #include "support/program.hpp"

@@ -2,7 +2,7 @@
 ///
 /// Inputs: a million buffers with log-uniform sizes and lifetimes, of which the largest is at most
 /// a thousandth of the peak; 28,000 buffers like those of recorded training steps; and six public
-/// hard instances (tests/planner/minimalloc). The floor is what any planner must do: sort the
+/// hard instances (tests/plan/planner/minimalloc). The floor is what any planner must do: sort the
 /// buffers by time and pass over them once. Everything runs on one thread. A name as first argument
 /// selects one input: plan_perf million, steps or hard.
 

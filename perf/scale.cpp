@@ -18,6 +18,7 @@
 #include "support/turns.hpp"
 
 #ifdef __x86_64__
+#include "../tests/support/living_threads.hpp"
 #include "../tests/support/shared_words_linux.hpp"
 #endif
 
@@ -33,32 +34,6 @@ void use(MemoryPool& pool) {
     }
 }
 
-/// Threads that use the pool once and then wait until this object is destroyed.
-class IdleThreads {
-public:
-    IdleThreads(MemoryPool& pool, std::size_t count) : used_(static_cast<std::ptrdiff_t>(count)) {
-        for (std::size_t i = 0; i < count; ++i) {
-            threads_.emplace_back([this, &pool] {
-                use(pool);
-                used_.count_down();
-                over_.wait();
-            });
-        }
-        used_.wait();
-    }
-    ~IdleThreads() {
-        over_.count_down();
-        for (std::thread& thread : threads_) thread.join();
-    }
-    IdleThreads(const IdleThreads&) = delete;
-    IdleThreads& operator=(const IdleThreads&) = delete;
-
-private:
-    std::latch used_;
-    std::latch over_{1};
-    std::vector<std::thread> threads_;
-};
-
 /// Returns the microseconds from the start of a thread to its end.
 template <class Work>
 double us_of_a_thread(Work work) {
@@ -72,7 +47,7 @@ double us_of_a_thread(Work work) {
 perf::Cells with_idle_threads(std::size_t threads, const perf::Options& options,
                               perf::Report& report) {
     MemoryPool pool;
-    const IdleThreads idle(pool, threads);
+    const tensorpool::testing::LivingThreads idle(threads, [&] { use(pool); });
     const perf::Turns measured(
         options.rounds,
         {[] { return us_of_a_thread([] {}); },

@@ -14,7 +14,7 @@
 
 #include <tensorpool/data_type.hpp>
 
-#include "stash/pieces/piece_codec.hpp"
+#include "rest/pieces/piece_codec.hpp"
 #include "stash_rivals.hpp"
 #include "support/cores.hpp"
 #include "support/program.hpp"

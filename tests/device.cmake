@@ -17,13 +17,13 @@ if(TENSORPOOL_BUILD_SIMULATION)
   tensorpool_add_tests(simulation)
   target_link_libraries(simulation_tests PRIVATE backend_contracts)
 else()
-  tensorpool_add_tests(device caching pinned runtime)
+  tensorpool_add_tests(device caching pinned runtime bindings)
 endif()
 target_link_libraries(device_tests PRIVATE backend_contracts)
 
 # A CUDA driver without a device, and the headers of a toolkit where one is installed, which ours are
 # held against.
-add_subdirectory(support/fake_cuda)
+add_subdirectory(lab/fake_cuda)
 if(TARGET fake_cuda)
   add_executable(open_shared_block support/open_shared_block.cpp)
   target_link_libraries(open_shared_block PRIVATE tensorpool_internal tensorpool_settings)

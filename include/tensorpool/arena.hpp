@@ -4,21 +4,13 @@
 /// An arena: memory that is allocated step by step and released all at once. Sizes are bytes unless
 /// a name says otherwise.
 
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
-#include <vector>
 
 #include <tensorpool/arena_objects.hpp>
 #include <tensorpool/arena_options.hpp>
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/detail/arena_words.hpp>
 #include <tensorpool/errors.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_source.hpp>
 
 namespace tensorpool {

@@ -3,13 +3,6 @@
 /// @file
 /// The options of an arena. All sizes are bytes.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <string>
-
-#include <tensorpool/export.hpp>
-#include <tensorpool/growth_policy.hpp>
 #include <tensorpool/pool_options.hpp>
 
 namespace tensorpool {

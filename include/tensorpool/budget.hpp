@@ -4,13 +4,9 @@
 /// Limits for parts of a program: a tree of named budgets, and the holders that make room in them.
 /// All sizes are bytes.
 
-#include <cstddef>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <tensorpool/budget_statistics.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 
@@ -80,32 +76,6 @@ private:
     detail::HolderEntry* entry_ = nullptr;
 };
 
-/// Memory that Budget::reserve set aside. What no request has used when this object ends goes back
-/// to the budget.
-class TENSORPOOL_API BudgetReservation {
-public:
-    BudgetReservation() noexcept = default;
-    /// Takes what `other` set aside; `other` then sets nothing aside.
-    BudgetReservation(BudgetReservation&& other) noexcept
-        : node_(std::exchange(other.node_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-    /// Exchanges the reservations.
-    BudgetReservation& operator=(BudgetReservation&& other) noexcept {
-        std::swap(node_, other.node_);
-        std::swap(bytes_, other.bytes_);
-        return *this;
-    }
-    ~BudgetReservation() { give_back(); }
-    /// Gives back what no request has used, and ends the reservation.
-    void give_back() noexcept;
-
-private:
-    friend class Budget;
-    BudgetReservation(detail::BudgetNode* node, std::size_t bytes) noexcept
-        : node_(node), bytes_(bytes) {}
-    detail::BudgetNode* node_ = nullptr;
-    std::size_t bytes_ = 0;
-};
-
 /// A named limit for a part of a program, in a tree such as process, subsystem, request.
 ///
 /// What is charged to a budget is charged to its parents as well. Pools, arenas, contexts, planned
@@ -129,7 +99,7 @@ public:
     /// Returns whether `bytes` more could be charged now without exceeding a hard limit of this
     /// budget or one above it. Asks no holder.
     bool would_fit(std::size_t bytes) const noexcept;
-    /// Returns the bytes charged to this budget and those below it, reservations included.
+    /// Returns the bytes charged to this budget and those below it.
     std::size_t in_use() const noexcept;
     /// Returns the limits.
     BudgetLimits limits() const noexcept;
@@ -137,9 +107,6 @@ public:
     /// and nothing more is charged until the charge is below the hard limit. Throws like the
     /// constructor, and changes nothing then.
     void set_limits(BudgetLimits limits);
-    /// Sets `bytes` bytes aside: requests charged to this budget, or to those below it, use them
-    /// first. Throws AllocationError, whose text names each level, if they do not fit.
-    [[nodiscard]] BudgetReservation reserve(std::size_t bytes);
     /// Registers a holder, which is asked when this budget or one above it needs memory. `holder`
     /// must outlive the registration. Throws std::bad_alloc if there is no memory.
     ///

@@ -24,10 +24,8 @@ struct BudgetStatistics {
     std::uint64_t soft_bytes = 0;
     /// The hard limit; 0 means none.
     std::uint64_t hard_bytes = 0;
-    /// What is charged to the budget and to those below it, reservations included.
+    /// What is charged to the budget and to those below it.
     std::uint64_t in_use_bytes = 0;
-    /// The part of it that reservations set aside and no request has used yet.
-    std::uint64_t reserved_bytes = 0;
     /// The highest charge so far.
     std::uint64_t peak_bytes = 0;
     /// The requests that one of its limits refused.

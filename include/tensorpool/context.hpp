@@ -4,15 +4,9 @@
 /// A pool, an arena and a scratch behind one interface, for graphs of operators. Sizes are bytes
 /// unless a name says otherwise.
 
-#include <cstddef>
-#include <memory>
-#include <span>
-#include <string_view>
-
 #include <tensorpool/arena.hpp>
 #include <tensorpool/context_options.hpp>
 #include <tensorpool/context_statistics.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/scratch.hpp>
 
 namespace tensorpool {

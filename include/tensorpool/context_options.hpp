@@ -3,8 +3,6 @@
 /// @file
 /// The options of a Context. Sizes are bytes.
 
-#include <cstddef>
-
 #include <tensorpool/arena_options.hpp>
 
 namespace tensorpool {

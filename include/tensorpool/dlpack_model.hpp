@@ -4,19 +4,6 @@
 /// Export of a model file's tensors by DLPack, as views into its mapping, without a copy. This
 /// header needs DLPack's header; the library does not.
 
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <dlpack/dlpack.h>
-
-#include <tensorpool/detail/tensor_layout.hpp>
 #include <tensorpool/dlpack.hpp>
 #include <tensorpool/model_file.hpp>
 

@@ -4,14 +4,7 @@
 /// Blocks of pools that are frozen in place: the address stays valid, the pages go, and come back
 /// when they are touched. Sizes are in bytes. Layer `stash`.
 
-#include <cstddef>
-#include <cstdint>
-#include <stdexcept>
-#include <string>
-
 #include <tensorpool/data_type.hpp>
-#include <tensorpool/export.hpp>
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {

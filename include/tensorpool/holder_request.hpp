@@ -4,13 +4,8 @@
 /// Requests to other processes to name what refers to their largest arrays, and the answers of this
 /// process. Linux only: on other systems no process can be reached.
 
-#include <cstdint>
-#include <memory>
 #include <optional>
-#include <string>
-#include <string_view>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
 namespace tensorpool {

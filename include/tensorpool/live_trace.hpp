@@ -4,13 +4,9 @@
 /// Recording of the calls of another process while it runs. Linux only: on other systems no process
 /// can be recorded.
 
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <memory>
 #include <span>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/statistics_reader.hpp>
 #include <tensorpool/trace_format.hpp>
 

@@ -3,14 +3,8 @@
 /// @file
 /// The memory pool. Sizes are bytes unless a name says otherwise.
 
-#include <atomic>
-#include <cstddef>
-#include <string>
-
-#include <tensorpool/detail/buckets.hpp>
 #include <tensorpool/detail/thread_cache.hpp>
 #include <tensorpool/errors.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/pool_options.hpp>
 #include <tensorpool/statistics.hpp>
 

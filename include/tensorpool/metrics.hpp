@@ -75,4 +75,8 @@ struct MetricFamily {
 TENSORPOOL_API std::vector<MetricFamily> metric_families(
     const std::vector<ProcessSnapshot>& snapshots);
 
+/// Returns metrics in the text exposition format of Prometheus (version 0.0.4), with one HELP and
+/// one TYPE for each family.
+TENSORPOOL_API std::string to_prometheus(const std::vector<MetricFamily>& families);
+
 }  // namespace tensorpool

@@ -4,14 +4,7 @@
 /// How much memory a transformer needs, and what would fit. Pure arithmetic: sizes are bytes, and
 /// sums and products that overflow become the largest number.
 
-#include <cstdint>
-#include <span>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <tensorpool/data_type.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/model_hyperparameters.hpp>
 
 namespace tensorpool {

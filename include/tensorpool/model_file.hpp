@@ -4,18 +4,12 @@
 /// Files of model weights, as views into their mapping. All sizes are bytes.
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 #include <stdexcept>
-#include <string>
-#include <string_view>
 #include <variant>
 #include <vector>
 
 #include <tensorpool/data_type.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

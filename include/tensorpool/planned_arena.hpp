@@ -3,18 +3,10 @@
 /// @file
 /// Memory for a loop that makes the same requests in every iteration. Sizes are in bytes.
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <iosfwd>
 #include <memory>
-#include <string>
 
-#include <tensorpool/detail/counters.hpp>
 #include <tensorpool/detail/plan_tables.hpp>
-#include <tensorpool/detail/thread_cache.hpp>
-#include <tensorpool/errors.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/planned_arena_options.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>

@@ -4,8 +4,6 @@
 /// The options of a planned arena. All sizes are in bytes.
 
 #include <chrono>
-#include <functional>
-#include <string>
 
 #include <tensorpool/pool_options.hpp>
 

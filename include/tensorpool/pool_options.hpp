@@ -3,7 +3,6 @@
 /// @file
 /// The options of a pool. All sizes are bytes.
 
-#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>

@@ -3,13 +3,10 @@
 /// @file
 /// A handle that owns a block of memory of a pool, an arena, a device or any other source.
 
-#include <concepts>
-#include <cstddef>
 #include <span>
 #include <type_traits>
 #include <utility>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/memory_source.hpp>
 

@@ -3,12 +3,7 @@
 /// @file
 /// An array of typed elements in a block of a pool, an arena or any other source.
 
-#include <cstddef>
 #include <limits>
-#include <memory>
-#include <new>
-#include <type_traits>
-#include <utility>
 
 #include <tensorpool/pooled_allocation.hpp>
 

@@ -4,10 +4,6 @@
 /// Requests to other processes to change how often their pools sample allocations for the heap
 /// profile. Linux only: on other systems no process can be reached.
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/export.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
 namespace tensorpool {

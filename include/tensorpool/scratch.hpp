@@ -4,20 +4,13 @@
 /// Scratch: a thread's own memory for the inside of an operator. Sizes are bytes unless a name says
 /// otherwise.
 
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/detail/arena_words.hpp>
 #include <tensorpool/errors.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_source.hpp>
 
 namespace tensorpool {

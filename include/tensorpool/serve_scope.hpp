@@ -4,10 +4,6 @@
 /// Serves a loop's tensors from a plan without a change to the code that makes them. Sizes are in
 /// bytes.
 
-#include <cstddef>
-#include <memory>
-
-#include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena.hpp>
 
 namespace tensorpool {
@@ -65,6 +61,7 @@ private:
 /// Requests are identified by their order, across all threads of a scope. So it helps if the order
 /// is the same in each iteration, as with a thread that computes the backward pass while the first
 /// thread waits. Threads that compete, such as those of a parallel loop, should stay with the pool.
+/// Python's `planned(name).join()` is made of it.
 class TENSORPOOL_API JoinServeScope {
 public:
     /// Joins the scope, which must outlive this object.

@@ -4,17 +4,7 @@
 /// A tensor's memory at rest: its content is compressed or moved to a file, and comes back when it
 /// is restored. All sizes are bytes.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 #include <tensorpool/data_type.hpp>
-#include <tensorpool/export.hpp>
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {

@@ -4,19 +4,7 @@
 /// A cache of named tensors: those used most recently are in memory, the others are compressed or
 /// in a file. All sizes are bytes.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-
 #include <tensorpool/budget.hpp>
-#include <tensorpool/data_type.hpp>
-#include <tensorpool/export.hpp>
-#include <tensorpool/memory_pool.hpp>
-#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/stash.hpp>
 
 namespace tensorpool {

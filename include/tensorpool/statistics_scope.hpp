@@ -3,12 +3,10 @@
 /// @file
 /// Scopes that count the allocations of a section of code.
 
-#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/scope_statistics.hpp>
 
 namespace tensorpool {

@@ -16,7 +16,7 @@
 /// - stash() compresses a tensor at rest or moves it to a file; StashedMap does so for those that
 ///   are used least.
 /// - PoolStatistics, take_snapshot() and StatisticsReader report where memory is.
-/// - tensorpool.h, tensorpool_arena.h, tensorpool_planned.h and tensorpool_models.h are for C.
+/// - tensorpool.h, tensorpool_arena.h and tensorpool_models.h are for C.
 /// - eigen.hpp, opencv.hpp, xtensor.hpp, armadillo.hpp, dlpack.hpp and torch.hpp serve libraries.
 
 /// @namespace tensorpool

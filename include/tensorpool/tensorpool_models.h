@@ -2,7 +2,7 @@
 #define TENSORPOOL_TENSORPOOL_MODELS_H
 
 /// @file
-/// Mapped files, locked memory and model files for programs in C (C99). Sizes and offsets are
+/// Mapped files and locked memory for programs in C (C99). Sizes and offsets are
 /// bytes unless a name says otherwise. Offsets count from the beginning of the file.
 ///
 /// A function reports a failure by its return value, and `tensorpool_last_error` of
@@ -82,8 +82,7 @@ enum tensorpool_numa_placement {
 TENSORPOOL_API tensorpool_mapped_file* tensorpool_mapped_file_open(const char* path,
                                                                    tensorpool_file_part part,
                                                                    int32_t shared);
-/// Ends the mapping and closes the file; NULL is ignored. The mapping of a model file ends with the
-/// model file and must not be passed.
+/// Ends the mapping and closes the file; NULL is ignored.
 TENSORPOOL_API void tensorpool_mapped_file_close(tensorpool_mapped_file* file);
 /// Returns the file's path, valid as long as the mapping; NULL for NULL.
 TENSORPOOL_API const char* tensorpool_mapped_file_path(const tensorpool_mapped_file* file);
@@ -198,146 +197,6 @@ TENSORPOOL_API tensorpool_status tensorpool_memory_lock_grow_to(tensorpool_memor
                                                                 tensorpool_lock_outcome* outcome);
 /// Returns the locked bytes, from the beginning of the range; 0 for NULL.
 TENSORPOOL_API size_t tensorpool_memory_lock_locked_bytes(const tensorpool_memory_lock* lock);
-
-/* Model files ---------------------------------------------------------------------------------- */
-
-/// A file of weights, mapped and parsed: GGUF, safetensors, .npy or .npz. No byte of the weights is
-/// read. Any number of threads may read it at once. `ModelFile` of <tensorpool/model_file.hpp>
-/// describes it.
-typedef struct tensorpool_model_file tensorpool_model_file;
-
-/// The formats of model files.
-enum tensorpool_model_format {
-    /// The format of ggml.
-    tensorpool_model_gguf = 0,
-    /// The format of Hugging Face.
-    tensorpool_model_safetensors = 1,
-    /// An array of NumPy.
-    tensorpool_model_npy = 2,
-    /// An uncompressed zip file of NumPy's arrays.
-    tensorpool_model_npz = 3
-};
-
-/// A text in a model file, which is not terminated by a zero. It is valid as long as the file.
-typedef struct tensorpool_text {
-    /// The first character.
-    const char* text;
-    /// The number of bytes.
-    size_t bytes;
-} tensorpool_text;
-
-/// A tensor of a model file. Later versions add fields only at the end.
-typedef struct tensorpool_model_tensor {
-    /// The size of the struct, sizeof(tensorpool_model_tensor), which the caller sets.
-    size_t struct_bytes;
-    /// The tensor's name.
-    tensorpool_text name;
-    /// The name of its type in the format's spelling: "Q4_K", "BF16", "<f4".
-    tensorpool_text type;
-    /// The number of elements in a block of the type.
-    uint64_t block_elements;
-    /// The bytes of a block.
-    uint64_t block_bytes;
-    /// The kind of an element by DLPack's codes; -1 means none of these.
-    int32_t dlpack_code;
-    /// Whether (1) or not (0) the first dimension is the fastest.
-    int32_t column_major;
-    /// The extent of each dimension, the slowest first. It is valid as long as the file.
-    const uint64_t* shape;
-    /// The number of dimensions.
-    size_t dimensions;
-    /// The offset of its bytes from the beginning of the file.
-    uint64_t offset;
-    /// The size of its bytes.
-    uint64_t bytes;
-    /// Its bytes in the mapping; NULL for a tensor without elements.
-    const void* data;
-} tensorpool_model_tensor;
-
-/// The kinds of metadata values.
-enum tensorpool_metadata_kind {
-    /// `boolean` holds it.
-    tensorpool_metadata_boolean = 0,
-    /// `whole` holds it.
-    tensorpool_metadata_signed = 1,
-    /// `natural` holds it.
-    tensorpool_metadata_unsigned = 2,
-    /// `number` holds it.
-    tensorpool_metadata_number = 3,
-    /// `text` holds it.
-    tensorpool_metadata_text = 4,
-    /// An array: `text` is the type of its elements, `natural` their number, `data` and `bytes` the
-    /// elements as the file stores them.
-    tensorpool_metadata_array = 5
-};
-/// One entry of a model file's metadata. Later versions add fields only at the end.
-typedef struct tensorpool_metadata_entry {
-    /// The size of the struct, sizeof(tensorpool_metadata_entry), which the caller sets.
-    size_t struct_bytes;
-    /// The key.
-    tensorpool_text key;
-    /// Which of the fields below hold the value, a tensorpool_metadata_kind. The others are 0.
-    int32_t kind;
-    /// A truth value, 0 or 1.
-    int32_t boolean;
-    /// A whole number.
-    int64_t whole;
-    /// A whole number without a sign, or the number of an array's elements.
-    uint64_t natural;
-    /// A floating-point number.
-    double number;
-    /// A text, or the type of an array's elements.
-    tensorpool_text text;
-    /// An array's elements as the file stores them.
-    const void* data;
-    /// The bytes of an array's elements.
-    size_t bytes;
-} tensorpool_metadata_entry;
-
-/// Opens and parses a file. Returns NULL for a file that is damaged or of no known format, and if
-/// it cannot be opened or mapped.
-TENSORPOOL_API tensorpool_model_file* tensorpool_model_file_open(const char* path);
-/// Parses bytes, which must stay in place as long as the model file exists. `name` appears in
-/// errors. Returns NULL for bytes that are damaged or of no known format.
-TENSORPOOL_API tensorpool_model_file* tensorpool_model_file_read(const void* bytes, size_t size,
-                                                                 const char* name);
-/// Ends the mapping; NULL is ignored.
-TENSORPOOL_API void tensorpool_model_file_close(tensorpool_model_file* file);
-/// Returns the file's path, or the name that `tensorpool_model_file_read` was given; NULL for NULL.
-TENSORPOOL_API const char* tensorpool_model_file_name(const tensorpool_model_file* file);
-/// Returns the format, a tensorpool_model_format; -1 for NULL.
-TENSORPOOL_API int32_t tensorpool_model_file_format(const tensorpool_model_file* file);
-/// Returns the version of the format; 0 if it has none, and for NULL.
-TENSORPOOL_API uint32_t tensorpool_model_file_version(const tensorpool_model_file* file);
-/// Returns the number of tensors; 0 for NULL.
-TENSORPOOL_API size_t tensorpool_model_file_tensor_count(const tensorpool_model_file* file);
-/// Fills in the tensor with this number, in the order of the file. Fails for a number that is not
-/// less than their count, and if `tensor` is NULL or its size is not that of any version of the
-/// struct.
-TENSORPOOL_API tensorpool_status tensorpool_model_file_tensor(const tensorpool_model_file* file,
-                                                              size_t number,
-                                                              tensorpool_model_tensor* tensor);
-/// Fills in the tensor with this name. Fails if there is none, and if `tensor` is NULL or its size
-/// is not that of any version of the struct.
-TENSORPOOL_API tensorpool_status tensorpool_model_file_find(const tensorpool_model_file* file,
-                                                            const char* name,
-                                                            tensorpool_model_tensor* tensor);
-/// Returns the number of metadata entries; 0 for NULL.
-TENSORPOOL_API size_t tensorpool_model_file_metadata_count(const tensorpool_model_file* file);
-/// Fills in the metadata entry with this number, in the order of the file. Fails for a number that
-/// is not less than their count, and if `entry` is NULL or its size is not that of any version of
-/// the struct.
-TENSORPOOL_API tensorpool_status tensorpool_model_file_metadata(const tensorpool_model_file* file,
-                                                                size_t number,
-                                                                tensorpool_metadata_entry* entry);
-/// Fills in the metadata entry with this key. Fails if there is none, and if `entry` is NULL or its
-/// size is not that of any version of the struct.
-TENSORPOOL_API tensorpool_status tensorpool_model_file_find_metadata(
-    const tensorpool_model_file* file, const char* key, tensorpool_metadata_entry* entry);
-/// Returns the file's mapping, for all functions of mapped files but
-/// `tensorpool_mapped_file_close`. It is valid as long as the model file. Returns NULL, which is no
-/// failure, after `tensorpool_model_file_read`.
-TENSORPOOL_API tensorpool_mapped_file* tensorpool_model_file_mapping(tensorpool_model_file* file);
 
 #ifdef __cplusplus
 }

@@ -4,12 +4,8 @@
 /// Requests to other processes to give back the memory that their pools do not need. Linux only: on
 /// other systems no process can be reached.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
 #include <optional>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
 namespace tensorpool {

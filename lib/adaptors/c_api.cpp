@@ -1,18 +1,96 @@
 #include <tensorpool/tensorpool.h>
 
-#include <cstddef>
-#include <stdexcept>
-
 #include <tensorpool/memory_pool.hpp>
-#include <tensorpool/statistics.hpp>
 
 #include "adaptors/c_calls.hpp"
-#include "adaptors/c_options.hpp"
-#include "adaptors/sized_struct.hpp"
-#include "pool/faults.hpp"
+#include "pool/pool.hpp"
 
 namespace tensorpool::adaptors {
 namespace {
+
+constexpr std::size_t first_version_bytes =
+    offsetof(tensorpool_options, on_event_user) + sizeof(tensorpool_options::on_event_user);
+
+static_assert(static_cast<int>(HugePages::never) == tensorpool_huge_pages_never);
+static_assert(static_cast<int>(HugePages::buckets) == tensorpool_huge_pages_buckets);
+static_assert(static_cast<int>(HugePages::automatic) == tensorpool_huge_pages_automatic);
+static_assert(static_cast<int>(HugePages::always) == tensorpool_huge_pages_always);
+static_assert(static_cast<int>(NumaPolicy::Placement::system) == tensorpool_numa_system);
+static_assert(static_cast<int>(NumaPolicy::Placement::prefer) == tensorpool_numa_prefer);
+static_assert(static_cast<int>(NumaPolicy::Placement::interleave) == tensorpool_numa_interleave);
+static_assert(static_cast<int>(Checks::off) == tensorpool_checks_off);
+static_assert(static_cast<int>(Checks::basic) == tensorpool_checks_basic);
+static_assert(static_cast<int>(Checks::full) == tensorpool_checks_full);
+static_assert(static_cast<int>(Checks::sampled) == tensorpool_checks_sampled);
+static_assert(static_cast<int>(Checks::hardened) == tensorpool_checks_hardened);
+static_assert(static_cast<int>(PoolEvent::Kind::growth) == tensorpool_event_growth);
+static_assert(static_cast<int>(PoolEvent::Kind::give_back) == tensorpool_event_give_back);
+static_assert(static_cast<int>(PoolEvent::Kind::pressure) == tensorpool_event_pressure);
+static_assert(static_cast<int>(PoolEvent::Kind::failure) == tensorpool_event_failure);
+
+/// Calls `copy` for the fields of both structs that are the same.
+void for_each_option(auto copy, auto& c, auto& ours) {
+    copy(c.initial_capacity, ours.initial_capacity);
+    copy(c.max_capacity, ours.max_capacity);
+    copy(c.max_allocation, ours.max_allocation);
+    copy(c.growth_step, ours.growth.step);
+    copy(c.growth_factor, ours.growth.factor);
+    copy(c.growth_fraction, ours.growth.fraction);
+    copy(c.retain_bytes, ours.retain.bytes);
+    copy(c.retain_milliseconds, ours.retain.milliseconds);
+    copy(c.retain_background, ours.retain.background, "retain_background", BackgroundTrim::on);
+    copy(c.huge_pages, ours.huge_pages, "huge_pages", HugePages::always);
+    copy(c.numa, ours.numa.placement, "numa", NumaPolicy::Placement::interleave);
+    copy(c.numa_node, ours.numa.node);
+    copy(c.checks, ours.checks, "checks", Checks::hardened);
+    copy(c.guard_share, ours.guard_share);
+    copy(c.quarantine_bytes, ours.quarantine_bytes);
+}
+
+tensorpool_options defaults() {
+    const PoolOptions from;
+    tensorpool_options to = {};
+    to.struct_bytes = sizeof to;
+    to.name = "pool";
+    for_each_option(ToC(), to, from);
+    return to;
+}
+
+using EventFunction = void (*)(const tensorpool_event*, void*);
+
+std::function<void(const PoolEvent&)> to_callback(EventFunction function, void* user) {
+    if (function == nullptr) return {};
+    return [function, user](const PoolEvent& event) {
+        const tensorpool_event reported = {.kind = static_cast<std::int32_t>(event.kind),
+                                           .pool = event.pool,
+                                           .bytes = event.bytes,
+                                           .in_use = event.in_use,
+                                           .capacity = event.capacity,
+                                           .limit = event.limit};
+        function(&reported, user);
+    };
+}
+
+/// Writes the defaults of `PoolOptions` into the first `struct_bytes` bytes of `options`, and zeros
+/// into the fields that this version does not know. Throws std::invalid_argument if `options` is
+/// nullptr or the size is not that of any version of the struct.
+void set_defaults(tensorpool_options* options, std::size_t struct_bytes) {
+    set_options(options, struct_bytes, "tensorpool_options", first_version_bytes, defaults());
+}
+
+/// Converts the options of the C interface. Throws std::invalid_argument for a size that is not
+/// that of any version of the struct, for a value outside its enumeration, and for a set field that
+/// this version does not know.
+PoolOptions to_pool_options(const tensorpool_options& options) {
+    const tensorpool_options from =
+        known_part(options, defaults(), "tensorpool_options", first_version_bytes);
+    if (from.name == nullptr) throw std::invalid_argument("name is NULL, expected a text");
+    PoolOptions to;
+    to.name = from.name;
+    for_each_option(FromC(), from, to);
+    to.on_event = to_callback(from.on_event, from.on_event_user);
+    return to;
+}
 
 constexpr const char* a_pool = "one from tensorpool_create or tensorpool_global";
 
@@ -59,6 +137,7 @@ tensorpool_statistics headline(const PoolStatistics& from) {
 }
 
 }  // namespace
+
 }  // namespace tensorpool::adaptors
 
 using namespace tensorpool::adaptors;

@@ -2,18 +2,59 @@
 
 #include <tensorpool/tensorpool_arena.h>
 
-#include <bit>
-#include <cstddef>
-
-#include <tensorpool/arena.hpp>
-
-#include "adaptors/c_arena_options.hpp"
 #include "adaptors/c_calls.hpp"
-#include "adaptors/c_handles.hpp"
-#include "adaptors/sized_struct.hpp"
 
 namespace tensorpool::adaptors {
 namespace {
+
+constexpr const char* struct_name = "tensorpool_arena_options";
+constexpr std::size_t first_version_bytes = offsetof(tensorpool_arena_options, on_event_user) +
+                                            sizeof(tensorpool_arena_options::on_event_user);
+
+static_assert(static_cast<int>(Sharing::any_thread) == tensorpool_sharing_any_thread);
+static_assert(static_cast<int>(Sharing::one_thread) == tensorpool_sharing_one_thread);
+static_assert(static_cast<int>(ArenaEvent::Kind::growth) == tensorpool_arena_event_growth);
+static_assert(static_cast<int>(ArenaEvent::Kind::give_back) == tensorpool_arena_event_give_back);
+static_assert(static_cast<int>(ArenaEvent::Kind::refusal) == tensorpool_arena_event_refusal);
+
+/// Calls `copy` for the fields of both structs that are the same.
+void for_each_option(auto copy, auto& c, auto& ours) {
+    copy(c.initial_capacity, ours.initial_capacity);
+    copy(c.max_capacity, ours.max_capacity);
+    copy(c.max_allocation, ours.max_allocation);
+    copy(c.alignment, ours.alignment);
+    copy(c.growth_step, ours.growth.step);
+    copy(c.growth_factor, ours.growth.factor);
+    copy(c.growth_fraction, ours.growth.fraction);
+    copy(c.retain, ours.retain);
+    copy(c.sharing, ours.sharing, "sharing", Sharing::one_thread);
+    copy(c.objects, ours.objects, "objects", 1);
+    copy(c.checks, ours.checks, "checks", Checks::hardened);
+}
+
+tensorpool_arena_options defaults() {
+    const ArenaOptions from;
+    tensorpool_arena_options to = {};
+    to.struct_bytes = sizeof to;
+    to.name = "arena";
+    for_each_option(ToC(), to, from);
+    return to;
+}
+
+using EventFunction = void (*)(const tensorpool_arena_event*, void*);
+
+std::function<void(const ArenaEvent&)> to_callback(EventFunction function, void* user) {
+    if (function == nullptr) return {};
+    return [function, user](const ArenaEvent& event) {
+        const tensorpool_arena_event reported = {.kind = static_cast<std::int32_t>(event.kind),
+                                                 .arena = event.arena,
+                                                 .bytes = event.bytes,
+                                                 .used = event.used,
+                                                 .capacity = event.capacity,
+                                                 .limit = event.limit};
+        function(&reported, user);
+    };
+}
 
 constexpr const char* an_arena = "one from tensorpool_arena_create or tensorpool_context_arena";
 
@@ -33,11 +74,10 @@ const char* or_empty(const char* text) noexcept {
 }
 
 ObjectDescription to_description(const tensorpool_object* object) {
-    constexpr std::size_t first_version_bytes =
+    constexpr std::size_t first_object_bytes =
         offsetof(tensorpool_object, bytes) + sizeof(tensorpool_object::bytes);
     required(object, "object", "a struct");
-    const tensorpool_object from =
-        known_part(*object, {}, "tensorpool_object", first_version_bytes);
+    const tensorpool_object from = known_part(*object, {}, "tensorpool_object", first_object_bytes);
     if (from.shape == nullptr && from.dimensions != 0) {
         refuse_null("shape", "the extent of each dimension");
     }
@@ -53,6 +93,26 @@ tensorpool_allocated_object to_c(const AllocatedObject& from) noexcept {
 }
 
 }  // namespace
+
+ArenaOptions to_arena_options(const tensorpool_arena_options* options) {
+    if (options == nullptr) return {};
+    const tensorpool_arena_options from =
+        known_part(*options, defaults(), struct_name, first_version_bytes);
+    if (from.name == nullptr) throw std::invalid_argument("name is NULL, expected a text");
+    ArenaOptions to;
+    to.name = from.name;
+    for_each_option(FromC(), from, to);
+    to.on_event = to_callback(from.on_event, from.on_event_user);
+    return to;
+}
+
+std::span<std::byte> to_buffer(void* buffer, std::size_t bytes) {
+    if (buffer == nullptr && bytes != 0) {
+        throw std::invalid_argument("buffer is NULL, expected " + std::to_string(bytes) + " B");
+    }
+    return {static_cast<std::byte*>(buffer), bytes};
+}
+
 }  // namespace tensorpool::adaptors
 
 using namespace tensorpool::adaptors;
@@ -181,5 +241,12 @@ tensorpool_status tensorpool_arena_read_statistics(const tensorpool_arena* arena
 int tensorpool_arena_report_json(const tensorpool_arena* arena, char* buffer, size_t buffer_bytes) {
     return guarded_or<int>(-1, "arena_report_json", [&] {
         return print(to_json(to_arena(arena).statistics()), buffer, buffer_bytes);
+    });
+}
+
+tensorpool_status tensorpool_arena_options_init(tensorpool_arena_options* options,
+                                                size_t struct_bytes) {
+    return guarded("arena_options_init", [&] {
+        set_options(options, struct_bytes, struct_name, first_version_bytes, defaults());
     });
 }

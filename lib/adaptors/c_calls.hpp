@@ -1,20 +1,130 @@
 #pragma once
 
-/// @file
 /// What all functions of the C interface share: no exception leaves them, and handles may be NULL.
 
-#include <cstddef>
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <exception>
-#include <new>
-#include <stdexcept>
-#include <string>
+#include <type_traits>
 
 #include <tensorpool/tensorpool.h>
-
-#include "adaptors/last_error.hpp"
+#include <tensorpool/tensorpool_arena.h>
+#include <tensorpool/arena.hpp>
+#include <tensorpool/scratch.hpp>
 
 namespace tensorpool::adaptors {
+
+/// The largest size that is accepted for a struct of the C interface. These structs begin with
+/// their own size and grow at their end, so that a caller may be older or newer than the library.
+/// No version is larger than this: a larger value was never set.
+inline constexpr std::size_t largest_struct_bytes = 4096;
+
+/// Throws std::invalid_argument unless `bytes` can be the size of a version of the struct.
+inline void check_struct_bytes(const char* name, std::size_t bytes,
+                               std::size_t first_version_bytes) {
+    if (bytes >= first_version_bytes && bytes <= largest_struct_bytes) return;
+    throw std::invalid_argument("struct_bytes is " + std::to_string(bytes) +
+                                " B, expected sizeof(" + name + "), " +
+                                std::to_string(first_version_bytes) + " B in the first version");
+}
+
+/// Copies the fields that this version knows into a caller's struct of `bytes` bytes, and sets the
+/// rest of it to zero.
+template <class Struct>
+void copy_out(const Struct& ours, Struct* theirs, std::size_t bytes) {
+    std::memcpy(theirs, &ours, std::min(bytes, sizeof ours));
+    if (bytes > sizeof ours) {
+        std::memset(reinterpret_cast<std::byte*>(theirs) + sizeof ours, 0, bytes - sizeof ours);
+    }
+}
+
+/// Fills in the first `theirs->struct_bytes` bytes of a caller's struct with what `read` returns.
+/// Throws std::invalid_argument, before `read` is called, if the pointer is NULL or the size is not
+/// that of any version of the struct.
+template <class Struct, class Read>
+void fill_in(Struct* theirs, const char* what, const char* name, std::size_t first_version_bytes,
+             Read read) {
+    if (theirs == nullptr) {
+        throw std::invalid_argument(std::string(what) + " is NULL, expected a struct");
+    }
+    const std::size_t bytes = theirs->struct_bytes;
+    check_struct_bytes(name, bytes, first_version_bytes);
+    copy_out(read(), theirs, bytes);
+    theirs->struct_bytes = bytes;
+}
+
+/// Writes defaults into the first `struct_bytes` bytes of a caller's options, and zeros into the
+/// fields that this version does not know. Throws std::invalid_argument if the pointer is NULL or
+/// the size is not that of any version of the struct.
+template <class Options>
+void set_options(Options* options, std::size_t struct_bytes, const char* name,
+                 std::size_t first_version_bytes, const Options& defaults) {
+    if (options == nullptr) throw std::invalid_argument("options is NULL, expected a struct");
+    check_struct_bytes(name, struct_bytes, first_version_bytes);
+    copy_out(defaults, options, struct_bytes);
+    options->struct_bytes = struct_bytes;
+}
+
+/// Returns the part of the caller's options that this version knows, and `defaults` for the rest.
+/// Throws std::invalid_argument if a field that this version does not know is set.
+template <class Options>
+Options known_part(const Options& options, const Options& defaults, const char* name,
+                   std::size_t first_version_bytes) {
+    const std::size_t bytes = options.struct_bytes;
+    check_struct_bytes(name, bytes, first_version_bytes);
+    Options known = defaults;
+    std::memcpy(&known, &options, std::min(bytes, sizeof known));
+    if (bytes <= sizeof known) return known;
+
+    const auto* const begin = reinterpret_cast<const unsigned char*>(&options);
+    const bool all_zero = std::all_of(begin + sizeof known, begin + bytes,
+                                      [](unsigned char byte) { return byte == 0; });
+    if (all_zero) return known;
+    throw std::invalid_argument("an option beyond the first " + std::to_string(sizeof known) +
+                                " B is set, expected none that this older library does not know");
+}
+
+/// Converts the value of an enumeration whose values are 0 to `last`. Throws std::invalid_argument,
+/// naming the field, for any other value.
+template <class Enumeration>
+Enumeration to_enumeration(const char* field, std::int32_t value, Enumeration last) {
+    if (value >= 0 && value <= static_cast<std::int32_t>(last)) {
+        return static_cast<Enumeration>(value);
+    }
+    throw std::invalid_argument(std::string(field) + " is " + std::to_string(value) +
+                                ", expected 0 to " + std::to_string(static_cast<int>(last)));
+}
+
+/// Copies a field of our options to that of the C interface.
+struct ToC {
+    template <class Theirs, class Ours, class... Limits>
+    void operator()(Theirs& theirs, const Ours& ours, const Limits&...) const {
+        theirs = static_cast<Theirs>(ours);
+    }
+};
+/// Copies a field of the options of the C interface to ours. Throws std::invalid_argument for a
+/// value outside its enumeration, whose last value is given with the field's name.
+struct FromC {
+    template <class Field>
+    void operator()(const Field& theirs, Field& ours) const {
+        ours = theirs;
+    }
+    template <class Last>
+    void operator()(std::int32_t theirs, auto& ours, const char* field, Last last) const {
+        ours = static_cast<std::remove_reference_t<decltype(ours)>>(
+            to_enumeration(field, theirs, last));
+    }
+};
+
+/// Returns why the last failed call of this thread through the C interface failed; "" before the
+/// first. The text is valid until the next failure on this thread, or the thread's end. If there is
+/// no memory for it, and in destructors that run late at a thread's end, it says only that a call
+/// failed.
+const char* last_error() noexcept;
+/// Sets this thread's last error: `text`, prefixed with "tensorpool: function: " unless it begins
+/// with "tensorpool: ", and cut to 1023 bytes.
+void set_last_error(const char* function, const char* text) noexcept;
 
 /// Runs `call` and returns its status. If `call` throws, the text becomes this thread's last error.
 template <class Call>
@@ -64,6 +174,45 @@ Object& required(Object* pointer, const char* what, const char* expected) {
 /// Writes `text` by the rules of snprintf.
 inline int print(const std::string& text, char* buffer, std::size_t buffer_bytes) {
     return std::snprintf(buffer, buffer_bytes, "%s", text.c_str());
+}
+
+inline tensorpool_arena* to_handle(Arena* arena) noexcept {
+    return reinterpret_cast<tensorpool_arena*>(arena);
+}
+inline tensorpool_scratch* to_handle(Scratch* scratch) noexcept {
+    return reinterpret_cast<tensorpool_scratch*>(scratch);
+}
+
+/// Converts the options of the C interface; nullptr means all defaults. Throws
+/// std::invalid_argument for a size that is not that of any version of the struct, for a value
+/// outside its enumeration, and for a set field that this version does not know.
+ArenaOptions to_arena_options(const tensorpool_arena_options* options);
+/// Returns the caller's buffer. Throws std::invalid_argument if it is nullptr and has bytes.
+std::span<std::byte> to_buffer(void* buffer, std::size_t bytes);
+
+/// Fills in a caller's struct with what `read` returns. Throws std::invalid_argument if the pointer
+/// is NULL or the size is not that of any version of the struct.
+template <class Read>
+void fill_in(tensorpool_arena_statistics* statistics, Read read) {
+    constexpr std::size_t first_version_bytes = offsetof(tensorpool_arena_statistics, refusals) +
+                                                sizeof(tensorpool_arena_statistics::refusals);
+    fill_in(statistics, "statistics", "tensorpool_arena_statistics", first_version_bytes, [&] {
+        const ArenaStatistics from = read();
+        return tensorpool_arena_statistics{.struct_bytes = sizeof(tensorpool_arena_statistics),
+                                           .used_bytes = from.used_bytes,
+                                           .peak_used_bytes = from.peak_used_bytes,
+                                           .capacity_bytes = from.capacity_bytes,
+                                           .peak_capacity_bytes = from.peak_capacity_bytes,
+                                           .reserved_bytes = from.reserved_bytes,
+                                           .limit_bytes = from.limit_bytes,
+                                           .growths = from.growths,
+                                           .grown_bytes = from.grown_bytes,
+                                           .give_backs = from.give_backs,
+                                           .given_back_bytes = from.given_back_bytes,
+                                           .refusals = from.refusals,
+                                           .allocations = from.allocations,
+                                           .releases = from.releases};
+    });
 }
 
 }  // namespace tensorpool::adaptors

@@ -1,17 +1,8 @@
 #include <tensorpool/arena.hpp>
 
-#include <algorithm>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
-#include "arena/arena_claims.hpp"
-#include "arena/arena_registry.hpp"
-#include "arena/arena_table.hpp"
-#include "base/alignment.hpp"
-#include "base/checks.hpp"
-#include "platform/platform.hpp"
+#include "arena/arena_state.hpp"
 #include "platform/tools/memory_tools.hpp"
+#include "arena/arena_table.hpp"
 
 namespace tensorpool {
 

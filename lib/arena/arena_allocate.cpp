@@ -1,16 +1,9 @@
 // The slow path of allocation. ArenaState describes claims.
 
 #include <algorithm>
-#include <bit>
-#include <stdexcept>
-#include <string>
 
-#include <tensorpool/arena.hpp>
-
-#include "arena/arena_claims.hpp"
-#include "base/alignment.hpp"
+#include "arena/arena_state.hpp"
 #include "events/recorder_hooks.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
@@ -198,10 +191,6 @@ ArenaClaims::Growth ArenaClaims::grow_to(std::size_t end, const GrowthPolicy& gr
     if (grown != 0) state_.note(EntryKind::growth, grown);
     if (grown != 0 || begins) state_.changes.announce();
     return {end <= memory.end(), grown};
-}
-
-void ArenaClaims::notify(Growth growth) const noexcept {
-    if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
 }
 
 }  // namespace detail

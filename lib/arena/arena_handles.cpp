@@ -7,10 +7,7 @@
 
 #include <mutex>
 
-#include <tensorpool/arena.hpp>
-
 #include "arena/arena_state.hpp"
-#include "base/alignment.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
 

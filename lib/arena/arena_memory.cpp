@@ -1,10 +1,5 @@
 #include "arena/arena_memory.hpp"
 
-#include <algorithm>
-#include <atomic>
-
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
 
@@ -110,12 +105,6 @@ std::size_t ArenaMemory::grow_to(std::size_t end, const GrowthPolicy& growth,
     return grown;
 }
 
-void ArenaMemory::charge_later() noexcept {
-    uncharged_ = committed_;
-    record_charge();
-    account_.undo(uncharged_);
-}
-
 bool ArenaMemory::charge(Attempt& attempt) noexcept {
     if (is_charged()) return true;
     attempt.budget.clear();
@@ -128,12 +117,6 @@ bool ArenaMemory::charge(Attempt& attempt) noexcept {
     return true;
 }
 
-void ArenaMemory::note_refusal(std::size_t needed, bool system_refused,
-                               Attempt& attempt) const noexcept {
-    attempt.refusal = account_.refuse(needed, system_refused, attempt.budget);
-    attempt.refusal.missing = 0;  // counts the pages of a pool only
-}
-
 std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept {
     const std::size_t room = reserved_ - committed_;
     const double by_factor = static_cast<double>(committed_) * growth.factor;
@@ -141,12 +124,6 @@ std::size_t ArenaMemory::wanted(std::size_t needed, const GrowthPolicy& growth) 
     if (by_factor >= static_cast<double>(room)) return room;
     most = std::max(most, static_cast<std::size_t>(by_factor));
     return std::min(align_up(most, page_bytes()), room);
-}
-
-bool ArenaMemory::commit(std::size_t bytes) noexcept {
-    if (!platform::commit(base_ + committed_, bytes)) return false;
-    committed_ += bytes;
-    return true;
 }
 
 void ArenaMemory::touch(std::size_t bytes) noexcept {

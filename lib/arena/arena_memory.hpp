@@ -1,14 +1,46 @@
 #pragma once
 
-#include <cstddef>
-
-#include <tensorpool/growth_policy.hpp>
-
-#include "base/refusal.hpp"
-#include "limits/commit_account.hpp"
+#include "limits/commit_budget.hpp"
 #include "arena/arena_table.hpp"
 
 namespace tensorpool::arena {
+
+using OwnedArenaRecord = statistics::OwnedRecord<statistics::ArenaRecord>;
+
+/// Makes the record of an arena, or of the scratch of `thread`. Throws AllocationError if the
+/// system has no memory for it.
+inline OwnedArenaRecord make_record(std::string_view name, ArenaStatistics::Kind kind,
+                                    std::uint64_t thread) {
+    const auto describe = [&](statistics::ArenaRecord& record) {
+        record.kind.store(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
+        record.thread.store(thread, std::memory_order_relaxed);
+    };
+    OwnedArenaRecord record(name, describe);
+    if (!record) {
+        throw AllocationError(std::string(name).c_str(), sizeof(statistics::ArenaRecord), 0, 0,
+                              "memory for its record", platform::available_address_space());
+    }
+    return record;
+}
+
+/// The growths and cancellations of an arena, for threads that wait for one.
+class ArenaChanges {
+public:
+    /// Wakes the threads that wait. REQUIRES: the caller holds the arena's mutex.
+    void announce() noexcept {
+        count_.fetch_add(1, std::memory_order_relaxed);
+        count_.notify_all();
+    }
+    /// Waits for a change. `lock` holds the arena's mutex, and is released.
+    void wait(std::unique_lock<std::mutex>& lock) const noexcept {
+        const std::uint32_t seen = count_.load(std::memory_order_relaxed);
+        lock.unlock();
+        count_.wait(seen, std::memory_order_relaxed);
+    }
+
+private:
+    std::atomic<std::uint32_t> count_ = 0;
+};
 
 using base::Refusal;
 
@@ -43,7 +75,11 @@ public:
     std::size_t grow_to(std::size_t end, const GrowthPolicy& growth, Attempt& attempt) noexcept;
     /// Takes the committed memory off the budgets until `charge`; until then it cannot be used. An
     /// arena may be constructed and never used.
-    void charge_later() noexcept;
+    void charge_later() noexcept {
+        uncharged_ = committed_;
+        record_charge();
+        account_.give_back(uncharged_);
+    }
     bool is_charged() const noexcept { return uncharged_ == 0; }
     /// Charges the committed memory to the budgets. Returns false if that is refused, in which case
     /// nothing changed.
@@ -65,9 +101,16 @@ public:
 private:
     std::size_t wanted(std::size_t needed, const GrowthPolicy& growth) const noexcept;
     [[nodiscard]] bool reserve_limit(std::size_t alignment) noexcept;
-    [[nodiscard]] bool commit(std::size_t bytes) noexcept;
+    [[nodiscard]] bool commit(std::size_t bytes) noexcept {
+        if (!platform::commit(base_ + committed_, bytes)) return false;
+        committed_ += bytes;
+        return true;
+    }
     void record_charge() noexcept;
-    void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept;
+    void note_refusal(std::size_t needed, bool system_refused, Attempt& attempt) const noexcept {
+        attempt.refusal = account_.refuse(needed, system_refused, attempt.budget);
+        attempt.refusal.missing = 0;  // counts the pages of a pool only
+    }
 
     statistics::ArenaTotals& totals_;
     limits::CommitAccount account_;

@@ -1,9 +1,6 @@
 #include <tensorpool/arena_options.hpp>
 
-#include <atomic>
-#include <memory>
-
-#include "arena/arena_defaults.hpp"
+#include "arena/arena_state.hpp"
 #include "platform/environment.hpp"
 
 namespace tensorpool {
@@ -45,3 +42,21 @@ const detail::ArenaDefaults& detail::arena_defaults() {
 }
 
 }  // namespace tensorpool
+
+namespace tensorpool::arena {
+
+void validate(const ArenaOptions& options) {
+    const std::string owner = "arena '" + options.name + "'";
+    if (!std::has_single_bit(options.alignment)) {
+        throw std::invalid_argument("tensorpool: " + owner + ": alignment is " +
+                                    std::to_string(options.alignment) +
+                                    " B; expected a power of two");
+    }
+    if (options.max_allocation == 0) {
+        throw std::invalid_argument("tensorpool: " + owner +
+                                    ": max_allocation is 0 B; expected at least 1 B");
+    }
+    tensorpool::validate(options.growth, owner);
+}
+
+}  // namespace tensorpool::arena

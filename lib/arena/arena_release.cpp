@@ -1,16 +1,8 @@
 // Marks, releases, and the memory that stays committed after a release.
 
 #include <algorithm>
-#include <mutex>
-#include <stdexcept>
-#include <string>
-#include <utility>
 
-#include <tensorpool/arena.hpp>
-
-#include "arena/arena_claims.hpp"
-#include "base/alignment.hpp"
-#include "base/checks.hpp"
+#include "arena/arena_state.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"

@@ -2,10 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <string>
-#include <vector>
-
-#include <tensorpool/arena_objects.hpp>
 
 #include "arena/object_register.hpp"
 #include "base/text.hpp"

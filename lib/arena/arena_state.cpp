@@ -1,21 +1,47 @@
 #include "arena/arena_state.hpp"
 
-#include <algorithm>
-#include <utility>
-
-#include <tensorpool/snapshot.hpp>
-
-#include "arena/arena_registry.hpp"
-#include "arena/validate_options.hpp"
-#include "base/alignment.hpp"
-#include "base/checks.hpp"
-#include "events/limit_kind.hpp"
+#include "base/never_destroyed.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
+#include "platform/process/fork_handlers.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/records/record_values.hpp"
+
+namespace tensorpool::arena {
+
+bool CancelledClaims::contains(std::uint16_t generation, std::size_t begin) const noexcept {
+    const auto since = static_cast<std::uint16_t>(generation_ - generation);
+    if (since == 0) return false;
+    const std::uint64_t whole = generation_ - since;
+    const std::uint64_t oldest = run_count_ > max_runs ? run_count_ - max_runs : 0;
+    for (std::uint64_t number = run_count_; number-- > oldest;) {
+        if (whole >= run(number).first) return begin >= run(number).from;
+    }
+    return true;
+}
+
+void OwnerThread::check_allocating() noexcept {
+    if (!is_checked()) return;
+    // Relaxed: only the identity matters, no other memory depends on it.
+    std::thread::id none;
+    owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
+    check("allocate");
+}
+
+void OwnerThread::check(const char* call) const noexcept {
+    if (!is_checked()) return;
+    const std::thread::id owner = owner_.load(std::memory_order_relaxed);
+    if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
+    events::stop_at_misuse(
+        {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
+        "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
+        "used it before",
+        call, options_.name.c_str());
+}
+
+}  // namespace tensorpool::arena
 
 namespace tensorpool::detail {
 namespace {
@@ -61,31 +87,8 @@ ArenaState::~ArenaState() {
     arena::arena_registry().leave(*this);
 }
 
-void ArenaState::add_to(Snapshot& snapshot) const {
-    snapshot.arenas.push_back(statistics());
-}
-
-events::SnapshotSource::Identity ArenaState::identify() const noexcept {
-    return {TraceSource::arena, id_, options_.name};
-}
-
-void ArenaState::show_quick_path(bool shown) noexcept {
-    arena_.quick_bytes_.store(shown ? quick_bytes : 0, std::memory_order_relaxed);
-}
-
 ArenaStatistics ArenaState::statistics() const noexcept {
     return statistics::statistics_of(*record);
-}
-
-std::size_t ArenaState::peak(std::size_t used) const noexcept {
-    return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));
-}
-
-std::size_t ArenaState::capacity() const noexcept {
-    const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
-    // The last page may reach beyond a limit that is not a whole number of pages.
-    const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
-    return is_growing() ? std::min(committed, limit) : committed;
 }
 
 // The end of such a handle would touch the arena, so the program cannot go on.
@@ -135,40 +138,10 @@ void ArenaState::count_refusal(std::size_t bytes, const base::Refusal& refusal) 
     fold_record();
 }
 
-void* ArenaState::refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
-    count_refusal(bytes, attempt.refusal);
-    notify(ArenaEvent::Kind::refusal, bytes, attempt.refusal.limit);
-    return nullptr;
-}
-
-bool ArenaState::is_cancelled(std::uint64_t claim) const noexcept {
-    return cancelled_.contains(static_cast<std::uint16_t>(claim >> Arena::offset_bits),
-                               claim & Arena::offset_mask);
-}
-
-std::uint64_t ArenaState::cancel_from(std::size_t begin) noexcept {
-    cancelled_.cancel_from(begin);
-    changes.announce();
-    return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
-}
-
 void ArenaState::note(EntryKind kind, std::size_t bytes) noexcept {
     events::write_entry(kind, LimitKind::none, bytes, options_.name);
     record.fold();
     record_capacity();
-}
-
-void ArenaState::fold_record() noexcept {
-    if (record.is_in_segment()) return;
-    const std::lock_guard guard(mutex);
-    record.fold();
-}
-
-void ArenaState::fail(std::size_t bytes, const arena::Attempt& attempt) const {
-    AllocationFailure failure = base::failure_of(attempt.refusal, bytes, arena_.used(), capacity());
-    const limits::BudgetLines lines(attempt.budget);
-    failure.details = lines.c_str();
-    throw AllocationError(name(), failure);
 }
 
 void ArenaState::lock() noexcept {
@@ -201,13 +174,6 @@ void ArenaState::close_top() noexcept {
     closed_at_ = top & Arena::offset_mask;
 }
 
-void ArenaState::open_top() noexcept {
-    if (closed_at_ == open) return;
-    // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
-    record->words.used.store(cancel_from(std::exchange(closed_at_, open)),
-                             std::memory_order_release);
-}
-
 void ArenaState::cancel_pending_claims() noexcept {
     open_top();
     const std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
@@ -221,3 +187,28 @@ void ArenaState::cancel_pending_claims() noexcept {
 }
 
 }  // namespace tensorpool::detail
+
+namespace tensorpool::arena {
+namespace {
+
+constinit base::NeverDestroyed<ArenaRegistry> the_registry;
+
+// Set while the library is loaded, before there are threads, as the pools' registry does.
+[[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
+    platform::ForkStage::arenas, [] { arena_registry().before_fork(); },
+    [] { arena_registry().after_fork_in_parent(); },
+    [] { arena_registry().after_fork_in_child(); });
+
+}  // namespace
+
+ArenaRegistry& arena_registry() noexcept {
+    return the_registry.get();
+}
+
+void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept {
+    const std::lock_guard guard(mutex_);
+    arena.quick_bytes = bytes;
+    arena.show_quick_path(!hidden_ && !platform::has_memory_tool());
+}
+
+}  // namespace tensorpool::arena

@@ -1,23 +1,88 @@
 #pragma once
 
-#include <memory>
-#include <mutex>
+#include <iterator>
+#include <thread>
 
 #include <tensorpool/arena.hpp>
-#include <tensorpool/budget.hpp>
-#include <tensorpool/timeline.hpp>
 
-#include "arena/arena_changes.hpp"
 #include "arena/arena_memory.hpp"
-#include "arena/arena_record.hpp"
-#include "arena/cancelled_claims.hpp"
 #include "arena/checked_blocks.hpp"
-#include "arena/living_handles.hpp"
 #include "arena/object_register.hpp"
-#include "arena/owner_thread.hpp"
 #include "arena/release_history.hpp"
+#include "base/checks.hpp"
+#include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 #include "arena/arena_table.hpp"
+
+namespace tensorpool::arena {
+
+/// Throws std::invalid_argument that names the option, the value found and what was expected.
+void validate(const ArenaOptions& options);
+
+/// Reads the defaults from the environment; `arena_defaults()` keeps the values of the first call.
+detail::ArenaDefaults defaults_from_environment();
+
+/// The blocks of one arena that handles own, for arenas with checks. Thread-safe.
+class LivingHandles {
+public:
+    struct Block {
+        std::size_t offset;
+        std::size_t bytes;
+    };
+
+    /// Throws std::bad_alloc.
+    void add(Block block) {
+        const std::lock_guard guard(mutex_);
+        blocks_.insert_or_assign(block.offset, block.bytes);
+    }
+    void remove(std::size_t offset) noexcept {
+        const std::lock_guard guard(mutex_);
+        blocks_.erase(offset);
+    }
+    /// Returns the first block that ends above `offset`.
+    std::optional<Block> first_above(std::size_t offset) const noexcept {
+        const std::lock_guard guard(mutex_);
+        auto at = blocks_.lower_bound(offset);
+        if (at != blocks_.begin()) {
+            const auto before = std::prev(at);
+            if (before->first + before->second > offset) at = before;
+        }
+        if (at == blocks_.end()) return std::nullopt;
+        return Block{at->first, at->second};
+    }
+
+    /// Locks and unlocks the register around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    mutable std::mutex mutex_;
+    std::map<std::size_t, std::size_t> blocks_;  // bytes by offset
+};
+
+/// The only thread that may use an arena of one thread (Sharing::one_thread). Checks nothing if the
+/// options share the arena or leave out the checks of calls.
+class OwnerThread {
+public:
+    /// `options` outlives this.
+    explicit OwnerThread(const ArenaOptions& options) noexcept : options_(options) {}
+
+    /// Stops the program if the calling thread is not the one that allocated first. `call` names
+    /// the function in the message.
+    void check(const char* call) const noexcept;
+    /// Checks the thread of an allocation. The first thread that allocates becomes the owner.
+    void check_allocating() noexcept;
+
+private:
+    bool is_checked() const noexcept {
+        return base::checks_calls(options_.checks) && options_.sharing == Sharing::one_thread;
+    }
+
+    const ArenaOptions& options_;
+    std::atomic<std::thread::id> owner_ = std::thread::id();
+};
+
+}  // namespace tensorpool::arena
 
 namespace tensorpool::detail {
 
@@ -55,12 +120,19 @@ public:
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
-    void add_to(Snapshot& snapshot) const override;
-    Identity identify() const noexcept override;
+    void add_to(Snapshot& snapshot) const override { snapshot.arenas.push_back(statistics()); }
+    Identity identify() const noexcept override { return {TraceSource::arena, id_, options_.name}; }
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept override;
+    std::size_t capacity() const noexcept override {
+        const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
+        // The last page may reach beyond a limit that is not a whole number of pages.
+        const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
+        return is_growing() ? std::min(committed, limit) : committed;
+    }
     /// Returns the peak of the bytes in use, given that `used` bytes are in use now.
-    std::size_t peak(std::size_t used) const noexcept;
+    std::size_t peak(std::size_t used) const noexcept {
+        return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));
+    }
 
     /// Calls the owner's callback, if there is one.
     void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
@@ -71,18 +143,39 @@ public:
     /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
     /// Counts a refused request, notifies the owner, and returns nullptr.
-    void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept;
+    void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
+        count_refusal(bytes, attempt.refusal);
+        notify(ArenaEvent::Kind::refusal, bytes, attempt.refusal.limit);
+        return nullptr;
+    }
     /// Returns whether `claim` was cancelled. REQUIRES: the caller holds the mutex.
-    bool is_cancelled(std::uint64_t claim) const noexcept;
+    bool is_cancelled(std::uint64_t claim) const noexcept {
+        return cancelled_.contains(static_cast<std::uint16_t>(claim >> Arena::offset_bits),
+                                   claim & Arena::offset_mask);
+    }
     /// Cancels all claims that begin at `begin` or above, and returns the new top. REQUIRES: the
     /// caller holds the mutex.
-    std::uint64_t cancel_from(std::size_t begin) noexcept;
+    std::uint64_t cancel_from(std::size_t begin) noexcept {
+        cancelled_.cancel_from(begin);
+        changes.announce();
+        return std::uint64_t{cancelled_.generation()} << Arena::offset_bits | begin;
+    }
     /// Puts a growth or a give-back on the timeline, and reports it to a recorder. REQUIRES: the
     /// caller holds the mutex, or no other thread knows the arena yet.
     void note(EntryKind kind, std::size_t bytes) noexcept;
     /// Updates the sums that stand for this arena if its record did not fit into the segment.
-    void fold_record() noexcept;
-    [[noreturn]] void fail(std::size_t bytes, const arena::Attempt& attempt) const;
+    void fold_record() noexcept {
+        if (record.is_in_segment()) return;
+        const std::lock_guard guard(mutex);
+        record.fold();
+    }
+    [[noreturn]] void fail(std::size_t bytes, const arena::Attempt& attempt) const {
+        AllocationFailure failure =
+            base::failure_of(attempt.refusal, bytes, arena_.used(), capacity());
+        const limits::BudgetLines lines(attempt.budget);
+        failure.details = lines.c_str();
+        throw AllocationError(name(), failure);
+    }
 
     /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
     /// of the register.
@@ -114,18 +207,115 @@ public:
     ArenaState* next_of_all = nullptr;
     std::size_t quick_bytes = 0;
     /// Opens or closes the inline path of the arena.
-    void show_quick_path(bool shown) noexcept;
+    void show_quick_path(bool shown) noexcept {
+        arena_.quick_bytes_.store(shown ? quick_bytes : 0, std::memory_order_relaxed);
+    }
 
 private:
     void check_no_handle_left() const noexcept;
     void close_top() noexcept;
-    void open_top() noexcept;
+    void open_top() noexcept {
+        if (closed_at_ == open) return;
+        // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
+        record->words.used.store(cancel_from(std::exchange(closed_at_, open)),
+                                 std::memory_order_release);
+    }
 
     static constexpr std::size_t open = SIZE_MAX;
 
     std::uint64_t id_;
     std::size_t closed_at_ = open;  // bytes in use when a fork closed the arena
     arena::CancelledClaims cancelled_;
+};
+
+class ArenaState;
+}  // namespace tensorpool::detail
+
+namespace tensorpool::arena {
+
+/// All living arenas, so that a fork finds none of them in the middle of a growth. There is one
+/// registry in the process.
+class ArenaRegistry : public base::Registry<detail::ArenaState> {
+public:
+    /// Sets the largest request, in bytes, that the inline path of the arena takes.
+    void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
+    /// Makes every allocation from every arena take the slow path from now on.
+    void hide_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = true;
+        for_each([](detail::ArenaState& arena) { arena.show_quick_path(false); });
+    }
+    /// Lets the inline paths serve allocations again.
+    void show_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = false;
+        for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
+    }
+
+    void before_fork() noexcept {
+        mutex_.lock();
+        for_each([](detail::ArenaState& arena) { arena.lock(); });
+    }
+    void after_fork_in_parent() noexcept {
+        for_each([](detail::ArenaState& arena) { arena.unlock(); });
+        mutex_.unlock();
+    }
+    void after_fork_in_child() noexcept {
+        for_each([](detail::ArenaState& arena) { arena.cancel_pending_claims(); });
+        after_fork_in_parent();
+    }
+
+private:
+    bool hidden_ = false;
+};
+
+ArenaRegistry& arena_registry() noexcept;
+
+}  // namespace tensorpool::arena
+
+namespace tensorpool::detail {
+
+/// Serves the allocations that the inline path of an arena does not finish: claims that passed the
+/// end, and requests that the inline path does not take. Grows the arena for them. ArenaState
+/// describes claims.
+class ArenaClaims {
+public:
+    explicit ArenaClaims(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
+
+    /// Allocates `bytes` bytes. Returns nullptr, with the reason in `attempt`, if that fails.
+    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
+    /// Settles a `claim` of `bytes` bytes that passed the end: returns its block, or nullptr with
+    /// the reason in `attempt`.
+    void* settle(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
+    struct Growth {
+        bool is_met = false;
+        std::size_t bytes = 0;  // committed for the growth
+    };
+    /// Grows until `end` bytes may be used. REQUIRES: the caller holds the mutex.
+    Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept;
+    /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
+    void notify(Growth growth) const noexcept {
+        if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
+    }
+    /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
+    /// value.
+    bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
+
+private:
+    struct Range {
+        std::size_t begin;
+        std::size_t end;
+    };
+
+    void count() const noexcept;
+    void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept;
+    void* find_range(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
+    void* granted(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
+    Range range_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
+    bool make_room(std::size_t end, std::uint64_t seen, arena::Attempt& attempt) noexcept;
+
+    Arena& arena_;
+    ArenaState& state_;
 };
 
 }  // namespace tensorpool::detail

@@ -1,12 +1,9 @@
 #include "arena/checked_blocks.hpp"
 
-#include <algorithm>
-#include <cstring>
 #include <new>
 
-#include "base/find_nonzero.hpp"
 #include "events/misuse.hpp"
-#include "platform/memory/guard_pages.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::arena {
 
@@ -49,11 +46,6 @@ void CheckedBlocks::end_from(std::size_t position) noexcept {
         end(at->second);
         ended.insert(ended.end(), blocks_.extract(at++));
     }
-}
-
-void CheckedBlocks::check() const noexcept {
-    const std::lock_guard guard(mutex_);
-    for (const auto& [position, block] : blocks_) check_canary(block);
 }
 
 void CheckedBlocks::end(const Block& block) const noexcept {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <map>
 #include <mutex>
 
@@ -36,7 +35,10 @@ public:
     /// Ends all blocks from a position on.
     void end_from(std::size_t position) noexcept;
     /// Checks all blocks, without ending them.
-    void check() const noexcept;
+    void check() const noexcept {
+        const std::lock_guard guard(mutex_);
+        for (const auto& [position, block] : blocks_) check_canary(block);
+    }
 
     /// Locks and unlocks the records around a fork.
     void lock() noexcept { mutex_.lock(); }

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <mutex>
-#include <vector>
 
 #include <tensorpool/arena_objects.hpp>
 
@@ -70,9 +68,20 @@ private:
         Header header;
     };
 
-    void make_room();
-    void give_up_room() noexcept;
-    void reserve(std::size_t more);
+    void make_room() {
+        const std::lock_guard guard(mutex_);
+        reserve(1);
+        ++rooms_;
+    }
+    void give_up_room() noexcept {
+        const std::lock_guard guard(mutex_);
+        --rooms_;
+    }
+    void reserve(std::size_t more) {
+        const std::size_t needed = entries_.size() + rooms_ + more;
+        if (needed > entries_.capacity())
+            entries_.reserve(std::max(needed, 2 * entries_.capacity()));
+    }
     ObjectId append(ArenaObject object, Header header) noexcept;
     template <class Predicate>
     void forget(Predicate is_gone) noexcept;

@@ -3,6 +3,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 namespace tensorpool::base {
 
@@ -26,6 +27,15 @@ inline bool is_aligned(const void* p, std::size_t alignment) noexcept {
 
 constexpr std::size_t ceil_divide(std::size_t value, std::size_t by) noexcept {
     return value / by + (value % by != 0 ? 1 : 0);
+}
+
+/// Stores `one * other` in `product`. Returns false, and leaves `product` unchanged, if the product
+/// does not fit.
+[[nodiscard]] constexpr bool multiply(std::size_t one, std::size_t other,
+                                      std::size_t& product) noexcept {
+    if (other != 0 && one > std::numeric_limits<std::size_t>::max() / other) return false;
+    product = one * other;
+    return true;
 }
 
 }  // namespace tensorpool::base

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include <tensorpool/errors.hpp>
 
 namespace tensorpool::detail {

@@ -1,9 +1,5 @@
 #include "blocks/bucket_depot.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <new>
-
 namespace tensorpool::blocks {
 namespace {
 
@@ -21,24 +17,6 @@ constexpr std::size_t min_idle_bytes = std::size_t{2} << 20;
 BucketDepot::~BucketDepot() {
     // Its memory is freed with the records, blocks and magazines with the pool.
     if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
-}
-
-void BucketDepot::note_kept(std::ptrdiff_t blocks) noexcept {
-    const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
-    sources().heap.kept().note_elsewhere(blocks * block_bytes);
-}
-
-Magazine* BucketDepot::take_full() noexcept {
-    Depot* const depot = depot_.load(std::memory_order_acquire);
-    Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
-    if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
-    return magazine;
-}
-
-Magazine* BucketDepot::take_empty(MayMake may_make) noexcept {
-    Depot* const depot = depot_.load(std::memory_order_acquire);
-    Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
-    return magazine != nullptr ? magazine : make_magazine(may_make);
 }
 
 void BucketDepot::give(Magazine& magazine) noexcept {
@@ -89,12 +67,6 @@ std::size_t BucketDepot::drain_unneeded(DepotShard& shard, pages::Changes& chang
         give(*magazine);
     }
     shard.begin_period();
-    return bytes;
-}
-
-std::size_t BucketDepot::bring_home(Magazine& magazine, pages::Changes& changes) noexcept {
-    const std::size_t bytes = spans_.bring_home(magazine.blocks, magazine.count, changes);
-    magazine.count = 0;
     return bytes;
 }
 

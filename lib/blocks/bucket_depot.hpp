@@ -1,9 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
 #include "blocks/bucket_spans.hpp"
 #include "blocks/depot.hpp"
 
@@ -15,17 +11,24 @@ class BucketDepot {
 public:
     /// Blocks that the depot may not keep go home to `spans`.
     explicit BucketDepot(BucketSpans& spans) noexcept : spans_(spans) {}
-    BucketDepot(const BucketDepot&) = delete;
-    BucketDepot& operator=(const BucketDepot&) = delete;
     ~BucketDepot();
 
     /// Takes a magazine with blocks. Returns nullptr if there is none.
-    Magazine* take_full() noexcept;
+    Magazine* take_full() noexcept {
+        Depot* const depot = depot_.load(std::memory_order_acquire);
+        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
+        if (magazine != nullptr) note_kept(-static_cast<std::ptrdiff_t>(magazine->count));
+        return magazine;
+    }
     enum class MayMake : std::uint8_t { within_limit, always };
     /// Takes a magazine without blocks, or makes one. With `within_limit`, one is made only while
     /// the bucket's pointer arrays stay small relative to its capacity; with `always`, for a
     /// thread's own two magazines, without that limit. Returns nullptr if there is none.
-    Magazine* take_empty(MayMake may_make) noexcept;
+    Magazine* take_empty(MayMake may_make) noexcept {
+        Depot* const depot = depot_.load(std::memory_order_acquire);
+        Magazine* const magazine = depot == nullptr ? nullptr : depot->take_empty();
+        return magazine != nullptr ? magazine : make_magazine(may_make);
+    }
     /// Puts a magazine in. It cannot fail: the depot exists, because room in it was reserved when
     /// the magazine was made.
     void give(Magazine& magazine) noexcept;
@@ -52,8 +55,15 @@ public:
 
 private:
     std::size_t drain_unneeded(DepotShard& shard, pages::Changes& changes) noexcept;
-    std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept;
-    void note_kept(std::ptrdiff_t blocks) noexcept;
+    std::size_t bring_home(Magazine& magazine, pages::Changes& changes) noexcept {
+        const std::size_t bytes = spans_.bring_home(magazine.blocks, magazine.count, changes);
+        magazine.count = 0;
+        return bytes;
+    }
+    void note_kept(std::ptrdiff_t blocks) noexcept {
+        const auto block_bytes = static_cast<std::ptrdiff_t>(spans_.traits().block_bytes);
+        sources().heap.kept().note_elsewhere(blocks * block_bytes);
+    }
     Magazine* make_magazine(MayMake may_make) noexcept;
     Depot* make_depot() noexcept;
     const BucketSources& sources() const noexcept { return spans_.traits().sources; }
@@ -62,6 +72,19 @@ private:
     std::size_t magazines_ = 0;  // made and not destroyed; guarded by the lock of the first shard
     // Loads with acquire pair with the release store in `make_depot`.
     std::atomic<Depot*> depot_ = nullptr;
+};
+
+/// One size class of one pool. Every block that was carved from a span is in exactly one state: in
+/// use, in a thread's magazine, in the depot, or home. A block is *home* when it is free and its
+/// bit in its span is set. Thread-safe.
+struct Bucket {
+    Bucket(unsigned number, const BucketSources& sources) noexcept
+        : traits(number, sources), spans(traits), depot(spans) {}
+
+    const BucketTraits traits;
+    BucketSpans spans;
+    /// The magazines through which threads exchange free blocks.
+    BucketDepot depot;
 };
 
 }  // namespace tensorpool::blocks

@@ -1,11 +1,6 @@
-#include "blocks/bucket_hardened.hpp"
+#include "blocks/bucket_shard.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
-
-#include "platform/memory/guard_pages.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,13 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/detail/buckets.hpp>
-
-#include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
 #include "pages/span.hpp"
 

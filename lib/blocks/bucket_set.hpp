@@ -1,17 +1,116 @@
 #pragma once
 
-#include <atomic>
-#include <boost/intrusive/list.hpp>
-#include <cstddef>
+#include <thread>
 
-#include "blocks/bucket.hpp"
 #include "blocks/cache.hpp"
-#include "blocks/parking_limit.hpp"
-#include "blocks/quarantine.hpp"
-#include "pages/large_blocks.hpp"
-#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::blocks {
+
+/// Freed blocks that wait before they are reused, first in, first out. The queue lies in memory
+/// mapped from the system, which only what is used of it takes. Thread-safe.
+class Quarantine {
+public:
+    struct Block {
+        void* begin;
+        std::size_t bytes;
+    };
+
+    constexpr Quarantine() noexcept = default;
+    ~Quarantine();
+
+    /// Sets how many bytes of blocks it holds, which is 0 at first, and where it publishes how many
+    /// it does. It never holds more than 65,536 blocks. To be called before the first block is
+    /// added.
+    void limit(std::size_t max_bytes, std::atomic<std::uint64_t>& published) noexcept {
+        max_bytes_ = max_bytes;
+        published_ = &published;
+    }
+    /// Adds a block. If the limit is then reached, takes up to `max_count` of the oldest blocks,
+    /// until the queue is a sixteenth below its limit. Returns their number. A block that alone
+    /// exceeds the limit, or for which the system has no memory, comes back at once. REQUIRES:
+    /// `max_count` is not 0.
+    unsigned exchange(Block added, Block* taken, unsigned max_count) noexcept;
+    /// Takes up to `max_count` of the oldest blocks. Returns their number.
+    unsigned take(Block* blocks, unsigned max_count) noexcept;
+
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    static constexpr std::size_t max_blocks = std::size_t{1} << 16;
+    bool make_queue() noexcept;
+    bool holds_more_than(std::size_t bytes, std::uint64_t blocks) const noexcept {
+        return bytes_ > bytes || end_ - begin_ > blocks;
+    }
+    Block pop() noexcept {
+        const Block block = queue_[begin_++ % max_blocks];
+        bytes_ -= block.bytes;
+        return block;
+    }
+    // Relaxed: a metric that orders nothing. Only a thread with the lock writes it.
+    void publish() noexcept { published_->store(bytes_, std::memory_order_relaxed); }
+
+    std::size_t max_bytes_ = 0;
+    std::atomic<std::uint64_t>* published_ = nullptr;
+    std::mutex mutex_;
+    // Guarded by mutex_. Positions count up; their remainder by `max_blocks` is the index.
+    Block* queue_ = nullptr;
+    std::uint64_t begin_ = 0;
+    std::uint64_t end_ = 0;
+    std::size_t bytes_ = 0;
+};
+
+/// Returns the number of processors. Reads it from a file of the system once. Threads that do so at
+/// the same time find the same number, so relaxed accesses are enough.
+inline unsigned processor_count() noexcept {
+    static constinit std::atomic<unsigned> known = 0;
+    unsigned count = known.load(std::memory_order_relaxed);
+    if (count == 0) {
+        count = std::max(1U, std::thread::hardware_concurrency());
+        known.store(count, std::memory_order_relaxed);
+    }
+    return count;
+}
+
+/// The limit of the bytes that the magazines of all threads of one pool may hold: a number for each
+/// processor plus a number for each thread. A thread takes room before it keeps a block, so the
+/// free blocks that threads keep never exceed the limit. Thread-safe. All accesses are relaxed,
+/// because the limit orders nothing.
+class ParkingLimit {
+public:
+    ParkingLimit(std::size_t bytes_per_processor, std::size_t bytes_per_thread) noexcept
+        : for_processors_(bytes_per_processor * processor_count()),
+          for_each_thread_(bytes_per_thread) {}
+
+    /// Takes room for `bytes` bytes. Returns false, and takes nothing, if less is left.
+    bool take(std::size_t bytes) noexcept {
+        if (taken() + bytes > max_bytes()) return false;
+        const std::size_t before = taken_.fetch_add(bytes, std::memory_order_relaxed);
+        if (before + bytes <= max_bytes()) return true;
+        give_back(bytes);
+        return false;
+    }
+    void give_back(std::size_t bytes) noexcept {
+        taken_.fetch_sub(bytes, std::memory_order_relaxed);
+    }
+    /// Sets the bytes that are taken. For the child of a fork, where the share of threads that do
+    /// not exist is not known exactly.
+    void begin_again(std::size_t taken) noexcept { taken_.store(taken, std::memory_order_relaxed); }
+
+    void add_thread() noexcept { threads_.fetch_add(1, std::memory_order_relaxed); }
+    void remove_thread() noexcept { threads_.fetch_sub(1, std::memory_order_relaxed); }
+
+    std::size_t taken() const noexcept { return taken_.load(std::memory_order_relaxed); }
+    std::size_t max_bytes() const noexcept {
+        return for_processors_ + threads_.load(std::memory_order_relaxed) * for_each_thread_;
+    }
+
+private:
+    const std::size_t for_processors_;
+    const std::size_t for_each_thread_;
+    std::atomic<std::size_t> threads_ = 0;
+    std::atomic<std::size_t> taken_ = 0;
+};
 
 using CacheList = boost::intrusive::list<Cache, boost::intrusive::constant_time_size<false>>;
 
@@ -90,13 +189,21 @@ public:
     SharedBySeries& shared() const noexcept { return first_.shared_; }
     // The following apply to all series of the pool.
     /// Returns all blocks in depots to their spans.
-    void drain(BucketDepot::Magazines magazines, pages::Changes& changes) noexcept;
+    void drain(BucketDepot::Magazines magazines, pages::Changes& changes) noexcept {
+        for_each_series([&](BucketSet& set) {
+            for (Bucket& bucket : set.buckets_) bucket.depot.drain(magazines, changes);
+        });
+    }
     /// Returns the blocks that stayed in depots for the whole last period to their spans. Returns
     /// the bytes of spans that went back to the page heap.
     std::size_t drain_unneeded(pages::Changes& changes) noexcept;
 
     /// Releases the memory of whole free pages between blocks in use. The capacity does not change.
-    void drop_free_pages() noexcept;
+    void drop_free_pages() noexcept {
+        for_each_series([](BucketSet& set) {
+            for (Bucket& bucket : set.buckets_) bucket.spans.drop_free_pages();
+        });
+    }
     pages::LargeBlocks& large_blocks() const noexcept { return large_blocks_; }
 
     /// The index of this set's cache in each thread's table: the pool's number plus the series. The
@@ -125,7 +232,12 @@ public:
     void unlock() noexcept;
 
 private:
-    void make_buckets() noexcept;
+    void make_buckets() noexcept {
+        magazines_.count_in(totals().record_bytes);
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            new (&buckets_[bucket]) Bucket(bucket, sources_);
+        }
+    }
 
     BucketSet& first_;
     const unsigned number_;
@@ -142,5 +254,19 @@ private:
         Bucket buckets_[detail::bucket_count];
     };
 };
+
+// Calls without a thread's cache. They count with the counters that all threads share.
+
+/// Takes one block from the spans, for threads without a cache and for samples. Returns nullptr if
+/// memory is refused. A sample counts as a hit: its thread's cache was not asked.
+enum class CountAs : std::uint8_t { miss, hit };
+void* allocate_direct(BucketSet& set, unsigned bucket, std::size_t requested_bytes,
+                      pages::SlowPath& path, CountAs count_as = CountAs::miss) noexcept;
+/// Returns one block to its span, for threads without a cache.
+void deallocate_direct(BucketSet& set, unsigned bucket, void* block,
+                       pages::Changes& changes) noexcept;
+/// Returns blocks, whose frees were counted before, to their spans.
+void return_direct(BucketSet& set, unsigned bucket, void* const* blocks, unsigned count,
+                   pages::Changes& changes) noexcept;
 
 }  // namespace tensorpool::blocks

@@ -1,13 +1,26 @@
 #include "blocks/bucket_spans.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <utility>
-
-#include "blocks/bucket_hardened.hpp"
-#include "blocks/bucket_states.hpp"
-
 namespace tensorpool::blocks {
+namespace {
+
+BucketTraits::Cut cut_of(std::size_t stride) noexcept {
+    if (platform::page_bytes() != pages::page_bytes) return BucketTraits::Cut::others;
+    if (stride >= pages::page_bytes) return BucketTraits::Cut::whole_pages;
+    const bool is_in_one_word = pages::page_bytes % stride == 0 && pages::page_bytes / stride <= 64;
+    return is_in_one_word ? BucketTraits::Cut::whole_blocks : BucketTraits::Cut::others;
+}
+
+}  // namespace
+
+BucketTraits::BucketTraits(unsigned its_number, const BucketSources& shared) noexcept
+    : number(its_number),
+      sources(shared),
+      layout(series_layouts[shared.series][number]),
+      block_bytes(base::block_bytes(shared.series, number)),
+      kind(shared.is_marked ? pages::PageKind::marked
+                            : pages::kind_of_bucket(number, shared.series)),
+      cut(cut_of(layout.stride)),
+      blocks_in_page(static_cast<unsigned>(pages::page_bytes / layout.stride)) {}
 
 using pages::Changes;
 using pages::PageEntry;
@@ -74,31 +87,6 @@ BucketShard& BucketSpans::shard_of(const void* block) noexcept {
     if (!traits_.is_ours(entry)) return shards_.first();
     BucketShard* const shard = shards_.find(entry.span()->shard % pages::max_shards);
     return shard != nullptr ? *shard : shards_.first();
-}
-
-void BucketSpans::drop_free_pages() noexcept {
-    shards_.for_each([](BucketShard& shard) { shard.drop_free_pages(); });
-}
-
-std::size_t BucketSpans::capacity() const noexcept {
-    std::size_t sum = 0;
-    shards_.for_each([&](const BucketShard& shard) { sum += shard.capacity(); });
-    return sum;
-}
-
-bool BucketSpans::are_at_least_half_out(std::size_t idle) noexcept {
-    const BucketShard& own = own_shard();
-    return own.capacity() <= 2 * own.out_bytes() + idle;
-}
-
-void BucketSpans::lock() noexcept {
-    shards_.for_each([](BucketShard& shard) { shard.lock(); });
-}
-
-void BucketSpans::unlock() noexcept {
-    // The first shard last: while it is locked, no other shard is made.
-    shards_.for_each_other(shards_.first(), [](BucketShard& shard) { shard.unlock(); });
-    shards_.first().unlock();
 }
 
 BucketSpans::Finding BucketSpans::find(const void* p) noexcept {

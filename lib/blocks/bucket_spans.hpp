@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstddef>
-
 #include "blocks/bucket_shard.hpp"
-#include "pages/heap/shards.hpp"
 
 namespace tensorpool::blocks {
 
@@ -24,7 +21,9 @@ public:
 
     /// Releases the memory of whole pages that contain only free blocks of spans that stay. The
     /// pages remain committed: they count as capacity, and the next access finds zeros.
-    void drop_free_pages() noexcept;
+    void drop_free_pages() noexcept {
+        shards_.for_each([](BucketShard& shard) { shard.drop_free_pages(); });
+    }
 
     /// The state of a block, for checks and queries.
     struct Finding {
@@ -38,16 +37,29 @@ public:
     Finding find(const void* p) noexcept;
 
     /// The bytes of all spans.
-    std::size_t capacity() const noexcept;
+    std::size_t capacity() const noexcept {
+        std::size_t sum = 0;
+        shards_.for_each([&](const BucketShard& shard) { sum += shard.capacity(); });
+        return sum;
+    }
     /// Returns whether the calling thread's shard has at most `idle` bytes that are home, beside as
     /// much as is not.
-    bool are_at_least_half_out(std::size_t idle) noexcept;
+    bool are_at_least_half_out(std::size_t idle) noexcept {
+        const BucketShard& own = own_shard();
+        return own.capacity() <= 2 * own.out_bytes() + idle;
+    }
 
     /// The first shard, whose lock also guards the making of magazines.
     BucketShard& first_shard() noexcept { return shards_.first(); }
     /// The locks of all shards.
-    void lock() noexcept;
-    void unlock() noexcept;
+    void lock() noexcept {
+        shards_.for_each([](BucketShard& shard) { shard.lock(); });
+    }
+    void unlock() noexcept {
+        // The first shard last: while it is locked, no other shard is made.
+        shards_.for_each_other(shards_.first(), [](BucketShard& shard) { shard.unlock(); });
+        shards_.first().unlock();
+    }
 
 private:
     BucketShard& own_shard() noexcept;

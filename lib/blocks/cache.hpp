@@ -1,21 +1,64 @@
 #pragma once
 
-#include <atomic>
-#include <boost/intrusive/list.hpp>
-#include <cstdint>
-
-#include <tensorpool/detail/thread_cache.hpp>
-
-#include "blocks/biased_lock.hpp"
 #include "blocks/kept_large_blocks.hpp"
-#include "blocks/parked_room.hpp"
-#include "limits/budget_node.hpp"
+#include "blocks/magazine_pair.hpp"
 #include "statistics/segment/pool_counters.hpp"
-#include "watch/countdown.hpp"
+#include "watch/pace.hpp"
 
 namespace tensorpool::blocks {
 
 class BucketSet;
+
+/// How many blocks the magazines of one cache may hold, and the room for them that it took from its
+/// pool's ParkingLimit.
+///
+/// A capacity begins at 16 KiB of blocks, doubles when a bucket goes to its depot again, and falls
+/// back when the bucket has been idle. Both magazines of all buckets together hold at most 4 MiB,
+/// and those of all threads at most what the limit allows. If no room is left, a bucket keeps no
+/// blocks.
+class ParkedRoom {
+public:
+    /// Begins without room, for buckets that begin too.
+    void begin(BucketSet& set) noexcept;
+
+    /// Takes room for both magazines of a bucket. Returns false if the limit allows no more.
+    bool take(MagazinePair& pair) noexcept;
+    /// Gives a bucket's room back. REQUIRES: the bucket parks nothing.
+    void give_back(MagazinePair& pair) noexcept;
+    /// Doubles a bucket's capacity if this is its second trip to the depot since the last change,
+    /// which shows that it is busy. Returns true if the capacity grew. REQUIRES: it has room.
+    bool grow(MagazinePair& pair, pages::Changes& changes) noexcept;
+    /// Takes a magazine with blocks from the bucket's depot. Returns nullptr if there is none. If
+    /// there is no room for all its blocks, the others go home. REQUIRES: the bucket has room.
+    Magazine* take_full(MagazinePair& pair, pages::Changes& changes) noexcept;
+    /// Sets a bucket's capacity to the first one. REQUIRES: the bucket parks nothing.
+    void forget_growth(MagazinePair& pair) noexcept {
+        const unsigned first = pair.loaded.bucket().traits.layout.first_refill;
+        capacity_bytes_ -= 2 * (pair.capacity - first) * pair.loaded.bucket().traits.block_bytes;
+        pair.capacity = pair.largest = static_cast<std::uint8_t>(first);
+        pair.went_to_depot = false;
+    }
+
+    /// The bytes that the magazines may hold. Relaxed: other threads read an estimate.
+    std::size_t bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+    /// The number of trips of the cache to depots and to spans.
+    unsigned trips = 0;
+    /// True on every 16th trip. The pool then checks whether a retention period has ended, which
+    /// reads the clock.
+    bool is_time_to_look() const noexcept { return trips % 16 == 0; }
+
+private:
+    bool enlarge(MagazinePair& pair, unsigned capacity, unsigned largest,
+                 pages::Changes& changes) noexcept;
+    void add(std::size_t bytes) noexcept {
+        bytes_.store(this->bytes() + bytes, std::memory_order_relaxed);
+    }
+
+    BucketSet* set_ = nullptr;
+    std::size_t capacity_bytes_ = 0;  // both magazines of all buckets, whether they park or not
+    std::atomic<std::size_t> bytes_ = 0;
+};
+
 struct ThreadCaches;
 
 /// The slow half of a thread's cache: two magazines for each bucket. It is used by its thread, and
@@ -36,31 +79,46 @@ public:
     void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
     /// Returns whether `block`, of this bucket, lies in one of the bucket's two magazines.
-    bool parks(unsigned bucket, const void* block) noexcept;
+    bool parks(unsigned bucket, const void* block) noexcept {
+        const SlowCall call(*this);
+        return pairs_[bucket].parks(block);
+    }
     /// Gives all magazines with their blocks to the depots.
-    void give_back_blocks() noexcept;
+    void give_back_blocks() noexcept {
+        const SlowCall call(*this);
+        for (MagazinePair& pair : pairs_) give_back(pair);
+    }
     /// Gives all magazines with their blocks to the depots, and large blocks to the page heap.
-    void give_back_all(pages::Changes& changes) noexcept;
+    void give_back_all(pages::Changes& changes) noexcept {
+        give_back_blocks();
+        large.give_back(changes);
+    }
 
     /// The large blocks that the thread keeps; none in the caches of other sets than the first.
     KeptLargeBlocks large;
 
     // Taking back of all parked blocks by another thread, which holds the registry's lock. The
     // calls come in this order, with a fence of all threads before `close` and before `take_back`.
-    void claim() noexcept;
+    void claim() noexcept {
+        lock_.claim();
+        large.lock.claim();
+    }
     /// Makes the inline paths find no block and no room. Returns false, and does nothing, if the
     /// owner is inside a slow path.
     bool close() noexcept;
     /// Returns all blocks to their spans.
     void take_back(pages::Changes& changes) noexcept;
-    void end_claim() noexcept;
+    void end_claim() noexcept {
+        lock_.end_claim();
+        large.lock.end_claim();
+    }
 
     const ParkedRoom& room() const noexcept { return room_; }
     // Used by the pool on slow paths of the thread.
     /// What `bytes_to_sample` counts down to.
     watch::Countdown countdown;
 
-    // Of a marked set (cache_marked.cpp), whose blocks LoadedBlocks exposes.
+    // Of a marked set (marked_set.cpp), whose blocks LoadedBlocks exposes.
     /// Accepts a freed block with this mark, which keeps it. Returns false, and does nothing,
     /// unless the cache exposes blocks with the same mark and the magazine has room.
     bool push_exposed(unsigned bucket, void* block, const base::BlockMark* mark) noexcept;
@@ -113,7 +171,9 @@ private:
     void give_back(MagazinePair& pair) noexcept;
     void count_trip() noexcept;
     bool expose(unsigned bucket, pages::SlowPath& path) noexcept;
-    void conceal(MagazinePair& pair) noexcept;
+    void conceal(MagazinePair& pair) noexcept {
+        if (exposed_to() != nullptr) exposed_to()->refund(pair.loaded.conceal());
+    }
 
     MagazinePair pairs_[detail::bucket_count];
     ParkedRoom room_;

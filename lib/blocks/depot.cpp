@@ -5,11 +5,34 @@
 
 #include "blocks/depot.hpp"
 
-#include <new>
-
-#include "platform/fail.hpp"
+#include <memory>
 
 namespace tensorpool::blocks {
+
+bool MagazineTable::enter(Magazine& magazine) noexcept {
+    if (unused_ == nothing && !add_chunk()) return false;
+    Entry& entry = (*this)[unused_];
+    magazine.number = std::exchange(unused_, entry.below.load(std::memory_order_relaxed));
+    entry.magazine = &magazine;
+    return true;
+}
+
+// Doubles the number of entries.
+bool MagazineTable::add_chunk() noexcept {
+    const Number count = end_;
+    if (count >> number_bits != 0) return false;
+    void* const memory = records_.allocate(count * sizeof(Entry), alignof(Entry));
+    if (memory == nullptr) return false;
+    auto* const entries = static_cast<Entry*>(memory);
+    std::uninitialized_default_construct_n(entries, count);
+    chunks_[bits_of(count)].store(entries, std::memory_order_relaxed);
+    for (Number i = count; i != 0; --i) {
+        entries[i - 1].below.store(unused_, std::memory_order_relaxed);
+        unused_ = end_ + i - 1;
+    }
+    end_ += count;
+    return true;
+}
 
 // Boost.Atomic begins with an uninitialized pointer, which the stack's constructor then sets.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -54,11 +77,6 @@ bool Depot::enter(Magazine& magazine) noexcept {
     return true;
 }
 
-void Depot::leave(Magazine& magazine) noexcept {
-    table_.leave(magazine);
-    --entered_;
-}
-
 Magazine* Depot::take_from_others(const DepotShard& own,
                                   Magazine* (DepotShard::*take)() noexcept) noexcept {
     Magazine* magazine = nullptr;
@@ -78,12 +96,6 @@ void Depot::give_empty_to_others(Magazine& magazine) noexcept {
     if (given) return;
     platform::fail("depot: no room for magazine %p, although room was reserved when it was made",
                    static_cast<const void*>(&magazine));
-}
-
-std::size_t Depot::blocks() const noexcept {
-    std::size_t sum = 0;
-    shards_.for_each([&](const DepotShard& shard) { sum += shard.blocks(); });
-    return sum;
 }
 
 }  // namespace tensorpool::blocks

@@ -1,17 +1,155 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
+// By default, Boost.Lockfree packs a pointer and a tag of 16 bits into one word. Without that
+// compression the tag has 64 bits, and Boost.Atomic exchanges both words at once (cmpxchg16b,
+// casp). The thread sanitizer supports only the standard library's atomics, so Boost.Atomic is not
+// used with it.
+#include <boost/lockfree/detail/prefix.hpp>
+#undef BOOST_LOCKFREE_PTR_COMPRESSION
+#ifndef __SANITIZE_THREAD__
+#define BOOST_LOCKFREE_FORCE_BOOST_ATOMIC
+#ifdef __x86_64__
+// Every x86-64 processor since 2006 has the instruction; gcc reports it only with -mcx16.
+#define BOOST_ATOMIC_DETAIL_X86_HAS_CMPXCHG16B 1
+#endif
+#endif
+
+// The only constructor that takes an allocator asserts, in debug builds, that the capacity is known
+// at compile time. Without that assertion it makes a stack that grows, as is needed here.
+#define BOOST_DISABLE_ASSERTS
+#include <boost/lockfree/stack.hpp>
+#undef BOOST_DISABLE_ASSERTS
 
 #include "blocks/magazine.hpp"
-#include "blocks/magazine_stack.hpp"
-#include "blocks/record_stack.hpp"
 #include "pages/heap/shards.hpp"
 #include "pages/record_arena.hpp"
 
 namespace tensorpool::blocks {
+
+/// An allocator that lets Boost.Lockfree take its nodes from the pool's records. It never frees.
+template <class T>
+struct RecordAllocator {
+    using value_type = T;
+    template <class U>
+    struct rebind {
+        using other = RecordAllocator<U>;
+    };
+
+    explicit RecordAllocator(pages::RecordArena& arena) noexcept : records(&arena) {}
+    template <class U>
+    RecordAllocator(const RecordAllocator<U>& other) noexcept : records(other.records) {}
+
+    T* allocate(std::size_t count) {
+        // The stack treats a free node as two words that it exchanges at once, so a node needs the
+        // alignment of two words even if T needs less.
+        constexpr std::size_t alignment = std::max(alignof(T), 2 * sizeof(void*));
+        void* const memory = records->allocate(count * sizeof(T), alignment);
+        if (memory == nullptr) throw std::bad_alloc();
+        return static_cast<T*>(memory);
+    }
+    void deallocate(T*, std::size_t) noexcept {}
+    bool operator==(const RecordAllocator& other) const noexcept {
+        return records == other.records;
+    }
+
+    pages::RecordArena* records;
+};
+
+/// A lock-free stack whose nodes live as long as the records.
+template <class T>
+using RecordStack = boost::lockfree::stack<T, boost::lockfree::allocator<RecordAllocator<T>>>;
+
+static_assert(sizeof(boost::lockfree::detail::tagged_ptr<char>::tag_t) * 8 >= 40,
+              "a tag of 16 bits wraps around within milliseconds");
+
+/// The magazines of one depot by number, from 1, and for each the number of the magazine below it
+/// in the list. Entries live as long as the pool, so that a thread may still read the entry of a
+/// magazine that was destroyed.
+class MagazineTable {
+public:
+    using Number = std::uint32_t;
+    static constexpr Number nothing = 0;
+    static constexpr unsigned number_bits = 24;
+
+    struct Entry {
+        Magazine* magazine = nullptr;
+        // Relaxed: release and acquire of the top of the list order it.
+        std::atomic<Number> below = nothing;
+    };
+
+    explicit MagazineTable(pages::RecordArena& records) noexcept : records_(records) {}
+
+    // REQUIRES, for both: all callers of the two hold one lock.
+    /// Gives the magazine a number. Returns false if the system has no memory.
+    bool enter(Magazine& magazine) noexcept;
+    /// Releases the number of a magazine that lies in no list, for reuse.
+    void leave(Magazine& magazine) noexcept {
+        (*this)[magazine.number].below.store(unused_, std::memory_order_relaxed);
+        unused_ = std::exchange(magazine.number, nothing);
+    }
+
+    Entry& operator[](Number number) const noexcept {
+        const unsigned bits = bits_of(number);
+        return chunks_[bits].load(std::memory_order_relaxed)[number - (Number{1} << bits)];
+    }
+
+private:
+    // Chunk n holds the numbers from 2^n to 2^(n+1) - 1.
+    static unsigned bits_of(Number number) noexcept {
+        return static_cast<unsigned>(std::bit_width(number)) - 1;
+    }
+    bool add_chunk() noexcept;
+
+    pages::RecordArena& records_;
+    // Relaxed: a thread that has a number got it, by acquire, from a thread that saw its chunk.
+    std::atomic<Entry*> chunks_[number_bits] = {};
+    Number end_ = 1;           // there is an entry for each smaller number
+    Number unused_ = nothing;  // entries without a magazine, each below the next
+};
+
+/// A stack of magazines. Lock-free: one compare-and-exchange for each call. A thread may be
+/// suspended inside a call for any time: the word with the number of the topmost magazine also has
+/// a tag of 40 bits, which counts the magazines that were taken.
+class MagazineStack {
+public:
+    explicit MagazineStack(const MagazineTable& table) noexcept : table_(table) {}
+
+    void push(Magazine& magazine) noexcept {
+        const MagazineTable::Number number = magazine.number;
+        MagazineTable::Entry& entry = table_[number];
+        Top top = top_.load(std::memory_order_relaxed);
+        do {
+            entry.below.store(number_of(top), std::memory_order_relaxed);
+        } while (!top_.compare_exchange_weak(top, tag_of(top) | number, std::memory_order_release,
+                                             std::memory_order_relaxed));
+    }
+    /// Takes the topmost magazine. Returns nullptr if the stack is empty.
+    Magazine* pop() noexcept {
+        Top top = top_.load(std::memory_order_acquire);
+        while (number_of(top) != MagazineTable::nothing) {
+            const MagazineTable::Entry& entry = table_[number_of(top)];
+            const Top next =
+                (tag_of(top) + one_taken) | entry.below.load(std::memory_order_relaxed);
+            if (top_.compare_exchange_weak(top, next, std::memory_order_acquire,
+                                           std::memory_order_acquire)) {
+                return entry.magazine;
+            }
+        }
+        return nullptr;
+    }
+
+private:
+    using Top = std::uint64_t;
+    static constexpr Top one_taken = Top{1} << MagazineTable::number_bits;
+
+    static MagazineTable::Number number_of(Top top) noexcept {
+        return static_cast<MagazineTable::Number>(top & (one_taken - 1));
+    }
+    static Top tag_of(Top top) noexcept { return top & ~(one_taken - 1); }
+
+    const MagazineTable& table_;
+    std::atomic<Top> top_ = 0;
+};
 
 /// The two central lists of one bucket for one shard: magazines with blocks and magazines without.
 /// Lock-free. A thread may be suspended inside an exchange for any time: tags detect that other
@@ -85,7 +223,10 @@ public:
     /// fail. Returns false if the system has no memory.
     bool enter(Magazine& magazine) noexcept;
     /// Releases the room of a magazine that is about to be destroyed and lies in no list.
-    void leave(Magazine& magazine) noexcept;
+    void leave(Magazine& magazine) noexcept {
+        table_.leave(magazine);
+        --entered_;
+    }
 
     /// Takes a magazine with blocks. Returns nullptr if there is none.
     Magazine* take_full() noexcept {
@@ -106,7 +247,11 @@ public:
     }
 
     /// The number of blocks in all magazines of all shards.
-    std::size_t blocks() const noexcept;
+    std::size_t blocks() const noexcept {
+        std::size_t sum = 0;
+        shards_.for_each([&](const DepotShard& shard) { sum += shard.blocks(); });
+        return sum;
+    }
     DepotShard& own_shard() noexcept;
     template <class Function>
     void for_each_shard(Function function) noexcept {

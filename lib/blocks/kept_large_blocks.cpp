@@ -1,8 +1,5 @@
 #include "blocks/kept_large_blocks.hpp"
 
-#include <mutex>
-#include <utility>
-
 #include "blocks/bucket_set.hpp"
 #include "blocks/take_back.hpp"
 
@@ -22,13 +19,6 @@ private:
 };
 
 }  // namespace
-
-void KeptLargeBlocks::begin(BucketSet& set, detail::LargeCounters& counted) noexcept {
-    set_ = &set;
-    counted_ = &counted;
-    magazine_.forget();
-    lock.unlock();  // a thread that does not exist in the child of a fork may have held it
-}
 
 pages::Span* KeptLargeBlocks::take(pages::PageCount pages, pages::LargeBlocks& large) noexcept {
     const OwnersLock guard(lock);

@@ -3,9 +3,6 @@
 #include <functional>
 #include <new>
 
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
-
 namespace tensorpool::blocks {
 namespace {
 

@@ -1,10 +1,7 @@
 #pragma once
 
-#include <atomic>
 #include <boost/intrusive/slist.hpp>
 #include <boost/pool/pool.hpp>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 
 #include <tensorpool/detail/counters.hpp>

@@ -1,46 +1,89 @@
 #include "blocks/magazine_pair.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace tensorpool::blocks {
+namespace {
 
-void MagazinePair::begin(Bucket& bucket, detail::LoadedMagazine& view,
+// An address above every magazine.
+void** beyond_all() noexcept {
+    return reinterpret_cast<void**>(UINTPTR_MAX);
+}
+
+}  // namespace
+
+void LoadedBlocks::begin(Bucket& bucket, detail::LoadedMagazine& view,
                          detail::BucketCounters& counted) noexcept {
     *this = {};
-    loaded.begin(bucket, view, counted);
-    capacity = largest = static_cast<std::uint16_t>(bucket.traits.layout.first_refill);
+    bucket_ = &bucket;
+    view_ = &view;
+    counted_ = &counted;
+    is_marked_ = bucket.traits.sources.is_marked;
+    show(nullptr, nullptr, nullptr);
 }
 
-bool MagazinePair::parks(const void* block) const noexcept {
-    if (loaded.holds(block)) return true;
-    if (spare_ == nullptr) return false;
-    const void* const* const end = spare_->blocks + spare_->count;
-    return std::find<const void* const*>(spare_->blocks, end, block) != end;
+void LoadedBlocks::load(Magazine& magazine, unsigned capacity) noexcept {
+    magazine_ = &magazine;
+    void** const bottom = magazine.blocks;
+    void** const top = bottom + magazine.count;
+    if (is_marked_) return show(top, top, nullptr);
+    show(bottom, top, capacity == 0 ? bottom : std::max(top, bottom + capacity));
 }
 
-bool MagazinePair::load_full_spare() noexcept {
-    if (spare_ == nullptr || spare_->count == 0) return false;
-    swap();
-    return true;
+void LoadedBlocks::close_again() noexcept {
+    view_->bottom.store(beyond_all(), std::memory_order_relaxed);
+    view_->limit.store(nullptr, std::memory_order_relaxed);
 }
 
-bool MagazinePair::load_empty_spare() noexcept {
-    if (loaded.magazine() == nullptr || spare_ == nullptr || spare_->count != 0) return false;
-    swap();
-    return true;
+// Another thread may have taken blocks from the bottom of the magazine. Moves the rest down.
+void LoadedBlocks::open(unsigned capacity) noexcept {
+    if (magazine_ == nullptr) return show(nullptr, nullptr, nullptr);
+    void** const blocks = magazine_->blocks;
+    void** const end = std::move(blocks + begin_, view_->top, blocks);
+    magazine_->count = static_cast<unsigned>(end - blocks);
+    load(*magazine_, capacity);
+    view_->bottom.store(blocks + (exposed_ - begin_), std::memory_order_relaxed);
+}
+
+// The magazine itself stays: a call of its thread that is in progress may read or write the entry
+// at its top.
+std::size_t LoadedBlocks::take_back(pages::Changes& changes) noexcept {
+    if (magazine_ == nullptr) return 0;
+    void** const blocks = magazine_->blocks;
+    // Acquire pairs with the owner's release in `push`. A `pop` of the owner that is about to fail
+    // may have lowered the top below the bottom that an earlier call left.
+    void** const top =
+        std::max(blocks + exposed_, std::atomic_ref(view_->top).load(std::memory_order_acquire));
+    const unsigned exposed = is_marked_ ? index_of(top) - exposed_ : 0U;
+    set_marks(top - exposed, top, nullptr);
+    if (const unsigned count = index_of(top) - begin_) {
+        detail::add_release(counted_->returned, count);
+        bucket_->spans.bring_home(blocks + begin_, count, changes);
+    }
+    begin_ = exposed_ = index_of(top);
+    view_->bottom.store(top, std::memory_order_relaxed);
+    view_->limit.store(top, std::memory_order_relaxed);
+    return exposed * bucket_->traits.block_bytes;
+}
+
+void** LoadedBlocks::expose(std::size_t count, base::BlockMark& mark) noexcept {
+    if (more_to_expose_ < 7) ++more_to_expose_;
+    void** const bottom = view_->top - count;
+    set_marks(bottom, view_->top, &mark);
+    view_->bottom.store(bottom, std::memory_order_relaxed);
+    return bottom;
+}
+
+std::size_t LoadedBlocks::conceal() noexcept {
+    more_to_expose_ = 0;
+    void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+    set_marks(bottom, view_->top, nullptr);
+    view_->bottom.store(view_->top, std::memory_order_relaxed);
+    return static_cast<std::size_t>(view_->top - bottom) * bucket_->traits.block_bytes;
 }
 
 void MagazinePair::swap() noexcept {
     Magazine* const spare = std::exchange(spare_, nullptr);
     if (loaded.magazine() != nullptr) spare_ = &loaded.unload();
     loaded.load(*spare, usable_capacity());
-}
-
-void MagazinePair::load(Magazine& magazine) noexcept {
-    if (spare_ != nullptr) give(*spare_);
-    spare_ = &magazine;
-    swap();
 }
 
 bool MagazinePair::load_empty(pages::Changes& changes) noexcept {
@@ -71,11 +114,6 @@ Magazine* MagazinePair::loaded_or_empty() noexcept {
     return loaded.magazine();
 }
 
-void MagazinePair::give_back() noexcept {
-    if (spare_ != nullptr) give(*std::exchange(spare_, nullptr));
-    if (loaded.magazine() != nullptr) give(loaded.unload());
-}
-
 std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
     const std::size_t exposed = loaded.take_back(changes);
     if (Magazine* const spare = std::exchange(spare_, nullptr)) {
@@ -84,23 +122,6 @@ std::size_t MagazinePair::take_back(pages::Changes& changes) noexcept {
         loaded.bucket().depot.give(*spare);
     }
     return exposed;
-}
-
-bool MagazinePair::was_idle() noexcept {
-    const std::uint64_t operations = loaded.counted().allocations.load(std::memory_order_relaxed) +
-                                     loaded.counted().deallocations.load(std::memory_order_relaxed);
-    return std::exchange(seen_, operations) == operations;
-}
-
-void MagazinePair::give(Magazine& magazine) noexcept {
-    detail::add_release(loaded.counted().returned, magazine.count);
-    loaded.bucket().depot.give(magazine);
-}
-
-void MagazinePair::bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
-    if (magazine.count == 0) return;
-    detail::add_release(loaded.counted().returned, magazine.count);
-    loaded.bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
 }
 
 }  // namespace tensorpool::blocks

@@ -1,11 +1,124 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <tensorpool/detail/thread_cache.hpp>
 
-#include "blocks/loaded_blocks.hpp"
+#include "blocks/bucket_depot.hpp"
 
 namespace tensorpool::blocks {
+
+/// The loaded magazine of one bucket in a thread's cache, and what the thread's inline paths see of
+/// it (detail::LoadedMagazine). They see the blocks from a bottom on, and room up to a capacity.
+///
+/// Of a marked set, the blocks below the bottom are free. Those above it are *exposed*: charged to
+/// a budget and marked with it. Inline paths see no room: they cannot tell its blocks from others.
+///
+/// Not thread-safe: Cache's lock guards all but the inline paths' part.
+class LoadedBlocks {
+public:
+    /// Begins without a magazine.
+    void begin(Bucket& bucket, detail::LoadedMagazine& view,
+               detail::BucketCounters& counted) noexcept;
+
+    Bucket& bucket() const noexcept { return *bucket_; }
+    detail::BucketCounters& counted() const noexcept { return *counted_; }
+    Magazine* magazine() const noexcept { return magazine_; }
+    /// Shows the blocks of a magazine to inline paths, and room for `capacity` blocks.
+    void load(Magazine& magazine, unsigned capacity) noexcept;
+    /// Returns the magazine; then there is none. REQUIRES: there is one, and no block is exposed.
+    Magazine& unload() noexcept {
+        magazine_->count = static_cast<unsigned>(view_->top - magazine_->blocks);
+        show(nullptr, nullptr, nullptr);
+        return *std::exchange(magazine_, nullptr);
+    }
+    void set_capacity(unsigned capacity) noexcept {
+        if (magazine_ == nullptr || is_marked_) return;
+        view_->limit.store(magazine_->blocks + capacity, std::memory_order_relaxed);
+    }
+    /// Returns whether a slow path may add a block.
+    bool has_room(unsigned capacity) const noexcept {
+        if (!is_marked_) return view_->top < view_->limit.load(std::memory_order_relaxed);
+        return magazine_ != nullptr && view_->top < magazine_->blocks + capacity;
+    }
+    bool holds(const void* block) const noexcept {
+        return magazine_ != nullptr &&
+               std::find(magazine_->blocks, view_->top, block) != view_->top;
+    }
+
+    // Taking back of blocks by another thread (Cache::close).
+    /// Ends what inline paths see.
+    void close() noexcept {
+        begin_ = 0;
+        exposed_ =
+            magazine_ == nullptr ? 0 : index_of(view_->bottom.load(std::memory_order_relaxed));
+        close_again();
+    }
+    /// Does what `close` does, if the owner has not called `open` since.
+    void close_again() noexcept;
+    /// Called by the owner after `close`: shows what is left.
+    void open(unsigned capacity) noexcept;
+    /// Returns all blocks to their spans. Returns the bytes of those that were exposed, which the
+    /// caller refunds. REQUIRES: `close` was called.
+    std::size_t take_back(pages::Changes& changes) noexcept;
+
+    // Of a marked set.
+    /// The number of blocks below the bottom.
+    std::size_t concealed() const noexcept {
+        if (magazine_ == nullptr) return 0;
+        void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+        return static_cast<std::size_t>(bottom - magazine_->blocks);
+    }
+    /// The number of blocks to expose next: one at first, then twice as many each time, but not
+    /// more than there are.
+    std::size_t to_expose() const noexcept {
+        return std::min(std::size_t{1} << more_to_expose_, concealed());
+    }
+    /// Exposes the uppermost `count` blocks, marked with `mark`, and returns where they lie.
+    /// REQUIRES: none is exposed.
+    void** expose(std::size_t count, base::BlockMark& mark) noexcept;
+    /// Ends the marks of all exposed blocks. Returns their bytes, which the caller refunds.
+    std::size_t conceal() noexcept;
+    /// Accepts a freed block that keeps its mark, which is that of the exposed ones. REQUIRES:
+    /// there is room.
+    void push_exposed(void* block) noexcept {
+        *view_->top = block;
+        // Release is for a thread that takes the blocks.
+        std::atomic_ref(view_->top).store(view_->top + 1, std::memory_order_release);
+        detail::add_release(counted_->deallocations, 1);
+    }
+    /// Accepts a freed block without a mark, below the exposed ones. REQUIRES: there is room.
+    void push_concealed(void* block) noexcept {
+        void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+        if (bottom != view_->top) std::swap(*bottom, block);
+        view_->bottom.store(bottom + 1, std::memory_order_relaxed);
+        push_exposed(block);
+    }
+
+private:
+    std::uint16_t index_of(void** position) const noexcept {
+        return static_cast<std::uint16_t>(position - magazine_->blocks);
+    }
+    void show(void** bottom, void** top, void** limit) noexcept {
+        std::atomic_ref(view_->top).store(top, std::memory_order_relaxed);
+        view_->bottom.store(bottom, std::memory_order_relaxed);
+        view_->limit.store(limit, std::memory_order_relaxed);
+    }
+    void set_marks(void** from, void** to, base::BlockMark* mark) noexcept {
+        for (void** at = from; at != to; ++at) {
+            mark_of(bucket_->traits, *at).store(mark, std::memory_order_relaxed);
+        }
+    }
+
+    Bucket* bucket_ = nullptr;
+    detail::LoadedMagazine* view_ = nullptr;
+    detail::BucketCounters* counted_ = nullptr;
+    Magazine* magazine_ = nullptr;
+    // After `close`, as indices: the first block of the magazine that is left, and the first one
+    // that inline paths saw.
+    std::uint16_t begin_ = 0;
+    std::uint16_t exposed_ = 0;
+    std::uint8_t more_to_expose_ = 0;  // the logarithm of `to_expose`
+    bool is_marked_ = false;
+};
 
 /// The two magazines of one bucket in a thread's cache, loaded and spare, and how many blocks they
 /// may hold. Not thread-safe: Cache's lock guards it.
@@ -13,15 +126,19 @@ class MagazinePair {
 public:
     /// Begins without magazines, and with the bucket's first capacity.
     void begin(Bucket& bucket, detail::LoadedMagazine& view,
-               detail::BucketCounters& counted) noexcept;
+               detail::BucketCounters& counted) noexcept {
+        *this = {};
+        loaded.begin(bucket, view, counted);
+        capacity = largest = static_cast<std::uint8_t>(bucket.traits.layout.first_refill);
+    }
 
     LoadedBlocks loaded;
 
     // Changed by ParkedRoom.
-    std::uint16_t capacity = 0;  // of a magazine
+    std::uint8_t capacity = 0;  // of a magazine
     // The most blocks that the loaded magazine may hold. It exceeds `capacity` after a fuller
     // magazine of another thread came from the depot.
-    std::uint16_t largest = 0;
+    std::uint8_t largest = 0;
     bool may_park = false;       // room for `capacity` and `largest` blocks was reserved
     bool went_to_depot = false;  // since the capacity last changed
     /// The bytes for which both magazines have room.
@@ -32,13 +149,30 @@ public:
     unsigned usable_capacity() const noexcept { return may_park ? capacity : 0; }
 
     /// Returns whether `block` lies in one of the magazines.
-    bool parks(const void* block) const noexcept;
+    bool parks(const void* block) const noexcept {
+        if (loaded.holds(block)) return true;
+        if (spare_ == nullptr) return false;
+        const void* const* const end = spare_->blocks + spare_->count;
+        return std::find<const void* const*>(spare_->blocks, end, block) != end;
+    }
     /// Swaps the magazines if the spare has blocks. Returns whether it did.
-    bool load_full_spare() noexcept;
+    bool load_full_spare() noexcept {
+        if (spare_ == nullptr || spare_->count == 0) return false;
+        swap();
+        return true;
+    }
     /// Swaps the magazines if there are two and the spare has no blocks. Returns whether it did.
-    bool load_empty_spare() noexcept;
+    bool load_empty_spare() noexcept {
+        if (loaded.magazine() == nullptr || spare_ == nullptr || spare_->count != 0) return false;
+        swap();
+        return true;
+    }
     /// Loads `magazine`. The loaded one becomes the spare, and the spare goes to the depot.
-    void load(Magazine& magazine) noexcept;
+    void load(Magazine& magazine) noexcept {
+        if (spare_ != nullptr) give(*spare_);
+        spare_ = &magazine;
+        swap();
+    }
     /// Loads a magazine without blocks from the depot, or the spare after its blocks went home.
     /// Returns false if there is none. REQUIRES: both magazines are full or do not exist.
     bool load_empty(pages::Changes& changes) noexcept;
@@ -46,21 +180,36 @@ public:
     /// memory is short.
     Magazine* loaded_or_empty() noexcept;
     /// Gives both magazines with their blocks to the depot. REQUIRES: no block is exposed.
-    void give_back() noexcept;
+    void give_back() noexcept {
+        if (spare_ != nullptr) give(*std::exchange(spare_, nullptr));
+        if (loaded.magazine() != nullptr) give(loaded.unload());
+    }
     /// Returns all blocks to their spans, on another thread. Returns the bytes of those that were
     /// exposed, which the caller refunds. REQUIRES: `loaded` is closed.
     std::size_t take_back(pages::Changes& changes) noexcept;
 
     /// Returns whether the thread made no call for the bucket since the previous query.
-    bool was_idle() noexcept;
+    bool was_idle() noexcept {
+        const auto operations = static_cast<std::uint32_t>(
+            loaded.counted().allocations.load(std::memory_order_relaxed) +
+            loaded.counted().deallocations.load(std::memory_order_relaxed));
+        return std::exchange(seen_, operations) == operations;
+    }
 
 private:
     void swap() noexcept;
-    void give(Magazine& magazine) noexcept;
-    void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept;
+    void give(Magazine& magazine) noexcept {
+        detail::add_release(loaded.counted().returned, magazine.count);
+        loaded.bucket().depot.give(magazine);
+    }
+    void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
+        if (magazine.count == 0) return;
+        detail::add_release(loaded.counted().returned, magazine.count);
+        loaded.bucket().spans.bring_home(magazine.blocks, magazine.count, changes);
+    }
 
+    std::uint32_t seen_ = 0;  // operations at the last `was_idle`, modulo 2^32
     Magazine* spare_ = nullptr;
-    std::uint64_t seen_ = 0;  // operations at the last `was_idle`
 };
 
 }  // namespace tensorpool::blocks

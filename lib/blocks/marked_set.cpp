@@ -1,10 +1,7 @@
 #include "blocks/marked_set.hpp"
 
-#include <mutex>
-
 #include "blocks/take_back.hpp"
 #include "blocks/thread_registry.hpp"
-#include "limits/scope_budget.hpp"
 
 namespace tensorpool::blocks {
 
@@ -43,6 +40,50 @@ void hide_frees(BucketSet& first) noexcept {
             cache.first_unguarded.store(UINTPTR_MAX, std::memory_order_relaxed);
         }
     });
+}
+
+// Charges blocks of the loaded magazine to the budget of the thread's scope, as far as the limits
+// allow. REQUIRES: no block is exposed.
+bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
+    MagazinePair& pair = pairs_[bucket];
+    if (pair.loaded.concealed() != 0) count_trip();  // which may take them away
+    if (pair.loaded.concealed() == 0 && !refill(bucket, path)) return false;
+    const std::size_t block_bytes = set_->block_bytes(bucket);
+    detail::BudgetNode& budget = *limits::scope_budget;
+    const std::size_t charged =
+        budget.charge(block_bytes, pair.loaded.to_expose() * block_bytes, block_bytes, path.budget);
+    if (charged == 0) {
+        path.refusal = path.budget.refusal();
+        give_back(pair);  // another thread could not take it back if there was no room for it
+        return false;
+    }
+    const std::size_t count = charged / block_bytes;
+    note_addresses(*set_, pair.loaded.expose(count, budget), count);
+    exposed_to_.store(&budget, std::memory_order_relaxed);
+    if (!is_listed) own_caches().list_exposing(*this);
+    return true;
+}
+
+bool Cache::try_conceal() noexcept {
+    if (!lock_.try_lock()) return false;
+    open();
+    std::size_t bytes = 0;
+    for (MagazinePair& pair : pairs_) bytes += pair.loaded.conceal();
+    if (exposed_to() != nullptr) exposed_to()->refund(bytes);
+    exposed_to_.store(nullptr, std::memory_order_relaxed);
+    lock_.unlock();
+    return true;
+}
+
+bool Cache::push_exposed(unsigned bucket, void* block, const base::BlockMark* mark) noexcept {
+    if (mark != exposed_to() || !lock_.try_lock()) [[unlikely]]
+        return false;
+    MagazinePair& pair = pairs_[bucket];
+    const bool has_room = !was_closed_ && pair.loaded.has_room(pair.usable_capacity());
+    if (has_room) [[likely]]
+        pair.loaded.push_exposed(block);
+    lock_.unlock();
+    return has_room;
 }
 
 }  // namespace tensorpool::blocks

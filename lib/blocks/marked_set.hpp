@@ -1,10 +1,6 @@
 #pragma once
 
-#include <algorithm>
-#include <cstddef>
-
 #include "blocks/bucket_set.hpp"
-#include "limits/budget_node.hpp"
 
 namespace tensorpool::blocks {
 

@@ -1,12 +1,6 @@
 #include "blocks/take_back.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <utility>
-
 #include "blocks/thread_registry.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::blocks {
 namespace {

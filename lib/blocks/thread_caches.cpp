@@ -1,7 +1,5 @@
 #include "blocks/thread_caches.hpp"
 
-#include <thread>
-
 namespace tensorpool::blocks {
 
 constinit detail::ThreadCache empty_cache;

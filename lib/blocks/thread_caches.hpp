@@ -1,14 +1,6 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <utility>
-
-#include <tensorpool/detail/thread_cache.hpp>
-
 #include "blocks/bucket_set.hpp"
-#include "watch/pace.hpp"
 
 namespace tensorpool::blocks {
 
@@ -116,7 +108,7 @@ struct ThreadCaches : detail::ThreadTable {
         return leaf;
     }
 
-    // The thread's caches that expose blocks to its scope (cache_marked.cpp). A pool that ends
+    // The thread's caches that expose blocks to its scope (marked_set.cpp). A pool that ends
     // removes its cache from the list of another thread.
     void list_exposing(Cache& cache) noexcept;
     void unlist_exposing(Cache& cache) noexcept;

@@ -1,15 +1,62 @@
 #include "blocks/thread_registry.hpp"
 
-#include <cstdio>
-#include <new>
-#include <utility>
-
-#include "base/linked_list.hpp"
 #include "base/never_destroyed.hpp"
-#include "limits/scope_budget.hpp"
-#include "platform/platform.hpp"
+#include "platform/process/fork_handlers.hpp"
+#include "statistics/segment/fork_locks.hpp"
+#include "watch/guards/guarded_area.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::blocks {
+
+ThreadCaches* ThreadTables::add() noexcept {
+    if (free_ == nullptr && abandoned_ != nullptr) {
+        ThreadCaches& table = *std::exchange(abandoned_, abandoned_->next);
+        table.for_each_number([&](unsigned number) {
+            table.own(number) = nullptr;
+            table.clear_views(number);
+        });
+        free(table);
+    }
+    if (free_ == nullptr) {
+        void* const memory = records_.allocate(sizeof(ThreadCaches), alignof(ThreadCaches));
+        if (memory == nullptr) return nullptr;
+        free_ = new (memory) ThreadCaches();
+        free_->add_first_leaf();
+    }
+    ThreadCaches& table = *std::exchange(free_, free_->next);
+    base::link_in_front(running_, table);
+    table.pace = {};
+    return &table;
+}
+
+bool ThreadTables::add_leaf(ThreadCaches& table, unsigned number) noexcept {
+    if (table.has_leaf_of(number)) return true;
+    if (free_leaves_ == nullptr) {
+        void* const memory = records_.allocate(sizeof(OwnLeaf), alignof(OwnLeaf));
+        if (memory == nullptr) return false;
+        free_leaves_ = new (memory) OwnLeaf();
+    }
+    table.add_leaf_of(number, *std::exchange(free_leaves_, free_leaves_->next_free));
+    return true;
+}
+
+void ThreadTables::free(ThreadCaches& table) noexcept {
+    table.forget_exposing();
+    for (unsigned index = 0; index < detail::ThreadTable::leaf_count; ++index) {
+        OwnLeaf* const leaf = table.remove_leaf(index);
+        if (leaf != nullptr) leaf->next_free = std::exchange(free_leaves_, leaf);
+    }
+    table.next = std::exchange(free_, &table);
+}
+
+void ThreadTables::abandon_others(ThreadCaches* own) noexcept {
+    if (own != nullptr) base::unlink(running_, *own);
+    ThreadCaches** end = &abandoned_;
+    while (*end != nullptr) end = &(*end)->next;
+    *end = std::exchange(running_, nullptr);
+    if (own != nullptr) base::link_in_front(running_, *own);
+}
+
 namespace {
 
 constinit base::NeverDestroyed<ThreadRegistry> the_registry;
@@ -48,13 +95,6 @@ bool may_show(const BucketSet& set) noexcept {
 
 ThreadRegistry& thread_registry() noexcept {
     return the_registry.get();
-}
-
-void ThreadRegistry::enter(BucketSet& set) noexcept {
-    const std::lock_guard guard(mutex_);
-    (void)set_up_handlers();
-    // In front, so that a fork locks finer series before the first, as the order of locks requires.
-    base::link_in_front(sets_, set);
 }
 
 void ThreadRegistry::leave(BucketSet& set) noexcept {
@@ -108,17 +148,6 @@ Cache* ThreadRegistry::attached(const BucketSet& set) noexcept {
     return cache;
 }
 
-Cache* ThreadRegistry::attach(BucketSet& set) noexcept {
-    if (Cache* const cache = attached(set)) [[likely]]
-        return cache;
-    return attach_slow(set);
-}
-
-void ThreadRegistry::show_again(const BucketSet& set) noexcept {
-    const std::lock_guard guard(mutex_);
-    show(set);
-}
-
 Cache* ThreadRegistry::attach_slow(BucketSet& set) noexcept {
     if (!set.may_cache() || ended_rounds > last_round) return nullptr;
     const std::lock_guard guard(mutex_);
@@ -160,11 +189,6 @@ void ThreadRegistry::hide_caches() noexcept {
     });
 }
 
-void ThreadRegistry::show_caches() noexcept {
-    const std::lock_guard guard(mutex_);
-    hidden_.store(false, std::memory_order_relaxed);
-}
-
 void ThreadRegistry::end_thread() noexcept {
     if (++ended_rounds <= last_round) (void)platform::call_at_thread_exit(exit_handler_);
     if (thread_caches == &no_caches) return;
@@ -193,6 +217,117 @@ void retire(Cache& cache) noexcept {
     BucketSet& set = cache.set();
     set.counters().give_back(cache.owned_counters());
     if (set.is_first()) set.shared().parking_limit.remove_thread();
+}
+
+namespace {
+
+// Guarded by the registry's lock.
+constinit std::array<std::uint64_t, PoolNumbers::end / 64 + 1> taken = {};
+constinit unsigned lowest_free = PoolNumbers::first;
+
+}  // namespace
+
+unsigned PoolNumbers::take() noexcept {
+    const std::lock_guard guard(thread_registry());
+    for (unsigned number = lowest_free; number < end; ++number) {
+        std::uint64_t& word = taken[number / 64];
+        const std::uint64_t bit = std::uint64_t{1} << number % 64;
+        if ((word & bit) != 0) continue;
+        word |= bit;
+        lowest_free = number + 1;
+        return number;
+    }
+    return none;
+}
+
+void PoolNumbers::give_back(unsigned number) noexcept {
+    const std::lock_guard guard(thread_registry());
+    taken[number / 64] &= ~(std::uint64_t{1} << number % 64);
+    if (number >= first && number < lowest_free) lowest_free = number;
+}
+
+namespace {
+
+// Runs while the library is loaded, before there are other threads. A fork between taking the lock
+// and setting the fork handlers would leave the child with a lock that no thread releases.
+[[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
+
+// The system copies each page that the child writes to, so the caches themselves are only read.
+void abandon_others(BucketSet& set) noexcept {
+    Cache* const own = own_cache(set);
+    for (Cache& cache : set.caches) {
+        if (&cache == own) continue;
+        abandon(cache);
+        retire(cache);
+    }
+    if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
+    set.free_caches.splice(set.free_caches.end(), set.caches);
+    if (own != nullptr) set.caches.push_front(*own);
+}
+
+// Determines again what the pool's threads have taken.
+void count_parked(BucketSet& first) noexcept {
+    std::size_t taken = 0;
+    std::size_t large_taken = 0;
+    first.for_each_series([&](BucketSet& series) {
+        for (Cache& cache : series.caches) {
+            taken += cache.room().bytes();
+            large_taken += cache.large.room_bytes();
+        }
+    });
+    first.shared().parking_limit.begin_again(taken);
+    first.shared().large_parking_limit.begin_again(large_taken);
+}
+
+}  // namespace
+
+// Returns false if one of the handlers cannot be set.
+bool ThreadRegistry::set_up_handlers() noexcept {
+    if (exit_handler_ == platform::no_exit_handler) {
+        exit_handler_ = platform::add_thread_exit_handler([] { thread_registry().end_thread(); });
+    }
+    return exit_handler_ != platform::no_exit_handler && statistics::watch_forks() &&
+           platform::set_fork_handlers(
+               platform::ForkStage::pools, [] { thread_registry().before_fork(); },
+               [] { thread_registry().after_fork_in_parent(); },
+               [] { thread_registry().after_fork_in_child(); });
+}
+
+// Takes the locks in the order that lib/pool/README.md documents. Locks that all pools share for
+// statistics come after these, in handlers of their own.
+void ThreadRegistry::before_fork() noexcept {
+    set_up_mutex_.lock();
+    mutex_.lock();
+    for (BucketSet* set = sets_; set != nullptr; set = set->next) set->lock();
+    tables_.records().lock();
+    watch::guarded_area().lock();
+    pages::address_space().lock();
+    watch::profiled_blocks().lock();
+}
+
+void ThreadRegistry::after_fork_in_parent() noexcept {
+    watch::profiled_blocks().unlock();
+    pages::address_space().unlock();
+    watch::guarded_area().unlock();
+    tables_.records().unlock();
+    for (BucketSet* set = sets_; set != nullptr; set = set->next) set->unlock();
+    mutex_.unlock();
+    set_up_mutex_.unlock();
+}
+
+// The other threads do not exist in the child. The content of their magazines is not known exactly,
+// because they may have been in the middle of a call. A thread that reuses a cache or a table
+// resets it.
+void ThreadRegistry::after_fork_in_child() noexcept {
+    after_fork_in_parent();
+    const std::lock_guard guard(mutex_);
+    for (BucketSet* set = sets_; set != nullptr; set = set->next) abandon_others(*set);
+    tables_.abandon_others(thread_caches == &no_caches ? nullptr : &own_caches());
+    for (BucketSet* set = sets_; set != nullptr; set = set->next) {
+        if (!set->is_first()) continue;
+        set->heap().after_fork_in_child();
+        count_parked(*set);
+    }
 }
 
 }  // namespace tensorpool::blocks

@@ -1,14 +1,65 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <mutex>
-
-#include "blocks/bucket_set.hpp"
-#include "blocks/thread_tables.hpp"
-#include "platform/platform.hpp"
+#include "base/registry.hpp"
+#include "blocks/thread_caches.hpp"
 
 namespace tensorpool::blocks {
+
+/// The numbers of pools, which are their positions in every thread's table.
+struct PoolNumbers {
+    /// The number reserved for the global pool, whose inline fast path uses it before the pool is
+    /// set up. The numbers between it and `first` are reserved for its finer series.
+    static constexpr unsigned global = 0;
+    static constexpr unsigned first = global + base::series_count;
+    /// All numbers are less than this. The page map and the address space have 16 bits for them, of
+    /// which the address space uses three values for other purposes.
+    static constexpr unsigned end = pages::AddressSpace::max_pools;
+    static constexpr unsigned none = ~0U;
+
+    /// Takes the lowest free number. Returns `none` if there is none. Thread-safe.
+    static unsigned take() noexcept;
+    static void give_back(unsigned number) noexcept;
+};
+
+/// The tables of all threads that have caches, and what ended threads left for others: tables and
+/// leaves without caches. They are never unmapped. Guarded by the registry's lock.
+class ThreadTables {
+public:
+    constexpr ThreadTables() noexcept = default;
+
+    /// Returns a table for a thread. Returns nullptr if memory is short.
+    ThreadCaches* add() noexcept;
+    /// Makes the leaf of this number, unless the table has it. Returns false if memory is short.
+    bool add_leaf(ThreadCaches& table, unsigned number) noexcept;
+    /// Ends the use of a table that contains no caches.
+    void remove(ThreadCaches& table) noexcept {
+        base::unlink(running_, table);
+        free(table);
+    }
+    /// For the child of a fork: abandons all tables except `own`, which may be nullptr. They are
+    /// changed when they are used again.
+    void abandon_others(ThreadCaches* own) noexcept;
+
+    template <class Function>
+    void for_each(Function function) noexcept {
+        for (ThreadCaches* table = running_; table != nullptr; table = table->next) {
+            function(*table);
+        }
+    }
+
+    /// The lock of their memory, which a fork takes.
+    pages::RecordArena& records() noexcept { return records_; }
+
+private:
+    void free(ThreadCaches& table) noexcept;
+
+    pages::RecordArena records_;
+    ThreadCaches* running_ = nullptr;
+    ThreadCaches* free_ = nullptr;
+    // In the child of a fork: of threads that do not exist there, as they left them.
+    ThreadCaches* abandoned_ = nullptr;
+    OwnLeaf* free_leaves_ = nullptr;
+};
 
 /// The registry of all pools and of the threads that have caches for them. A thread that ends
 /// returns its blocks; a pool that is destroyed removes its caches from all threads. There is one
@@ -18,7 +69,13 @@ public:
     constexpr ThreadRegistry() noexcept = default;
 
     /// Adds a set, so that threads can attach to it. From now on a fork takes the set's locks.
-    void enter(BucketSet& set) noexcept;
+    void enter(BucketSet& set) noexcept {
+        const std::lock_guard guard(mutex_);
+        (void)set_up_handlers();
+        // In front, so that a fork locks finer series before the first, as the order of locks
+        // requires.
+        base::link_in_front(sets_, set);
+    }
     /// Removes a set and clears its entry in every thread's table. REQUIRES: no call to the pool is
     /// in progress.
     void leave(BucketSet& set) noexcept;
@@ -32,7 +89,11 @@ public:
     /// Returns the calling thread's cache for this set; makes one if there is none. Returns nullptr
     /// if the pool has no caches, if the thread is in its last destructors, or if memory is short.
     /// Calls then use the spans directly.
-    Cache* attach(BucketSet& set) noexcept;
+    Cache* attach(BucketSet& set) noexcept {
+        if (Cache* const cache = attached(set)) [[likely]]
+            return cache;
+        return attach_slow(set);
+    }
     /// Returns the calling thread's cache for this set, or nullptr if it has none.
     Cache* attached(const BucketSet& set) noexcept;
 
@@ -40,7 +101,10 @@ public:
     /// used. For recorders, which must see each call. A call that is in progress may go unseen.
     void hide_caches() noexcept;
     /// Ends `hide_caches`. Each thread's caches become visible again on its next slow path.
-    void show_caches() noexcept;
+    void show_caches() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_.store(false, std::memory_order_relaxed);
+    }
 
     /// The lock of the lists of caches of all sets, which a thread holds while it takes back blocks
     /// of other threads.
@@ -50,9 +114,12 @@ public:
     /// Callers call `watch_forks` before they take it.
     std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
 
-    // thread_registry_fork.cpp
+    // blocks/thread_registry.cpp
     /// Sets the handlers that take all locks around a fork.
-    void watch_forks() noexcept;
+    void watch_forks() noexcept {
+        const std::lock_guard guard(mutex_);
+        (void)set_up_handlers();
+    }
     void before_fork() noexcept;
     void after_fork_in_parent() noexcept;
     void after_fork_in_child() noexcept;
@@ -65,7 +132,10 @@ private:
     void show(const BucketSet& set) noexcept;
     // Separate functions, so that `attach` saves no registers for them.
     [[gnu::noinline]] Cache* attach_slow(BucketSet& set) noexcept;
-    [[gnu::noinline]] void show_again(const BucketSet& set) noexcept;
+    [[gnu::noinline]] void show_again(const BucketSet& set) noexcept {
+        const std::lock_guard guard(mutex_);
+        show(set);
+    }
 
     std::mutex set_up_mutex_;
     std::mutex mutex_;

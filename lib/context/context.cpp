@@ -1,12 +1,9 @@
 #include <tensorpool/context.hpp>
 
 #include <algorithm>
-#include <bit>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
-#include "context/context_pool.hpp"
+#include <tensorpool/memory_pool.hpp>
 
 namespace tensorpool {
 namespace {
@@ -24,6 +21,11 @@ ArenaOptions arena_options(std::size_t arena_size, std::size_t align) {
     return options;
 }
 
+void* allocate_in(MemoryPool& pool, std::size_t bytes, std::size_t alignment) {
+    return alignment <= detail::smallest_block_bytes ? pool.allocate(bytes)
+                                                     : pool.allocate(bytes, alignment);
+}
+
 constinit thread_local const ScratchAllocationScope* innermost_scope = nullptr;
 
 }  // namespace
@@ -38,18 +40,18 @@ Context::Context(ArenaOptions options) : Context(with_arena(std::move(options)))
 Context::Context(ContextOptions options)
     : arena_(std::move(options.arena)),
       alignment_(arena_.alignment()),
-      pool_(options.pool != nullptr ? options.pool : &detail::ContextPool::global()),
+      pool_(options.pool != nullptr ? options.pool : &get_global_memory_pool()),
       small_bytes_(options.small_bytes) {}
 
 Context::Context(std::span<std::byte> arena_buffer, std::size_t align)
     : arena_(Arena::over(arena_buffer, arena_options(0, align))),
       alignment_(align),
-      pool_(&detail::ContextPool::global()) {}
+      pool_(&get_global_memory_pool()) {}
 
 Context::Context(Measuring measuring)
     : arena_(Arena::measuring(std::move(measuring.options))),
       alignment_(arena_.alignment()),
-      pool_(&detail::ContextPool::global()) {}
+      pool_(&get_global_memory_pool()) {}
 
 Context Context::measuring(std::size_t align) {
     return measuring(arena_options(0, align));
@@ -65,15 +67,18 @@ void* Context::allocate(std::size_t bytes) {
     if (bytes == 0) return nullptr;
     if (ScratchAllocationScope::is_open_for(*this)) [[unlikely]]
         return scratch_alloc(bytes);
-    return is_small(bytes) ? detail::ContextPool::allocate(*pool_, bytes, alignment_)
-                           : alloc(bytes);
+    return is_small(bytes) ? allocate_in(*pool_, bytes, alignment_) : alloc(bytes);
 }
 
 void Context::deallocate(void* p, std::size_t bytes) noexcept {
     if (p == nullptr || !is_small(bytes)) return;
     // The pool cannot tell: the buffer of a scratch may lie in one of its blocks.
     if (ScratchAllocationScope::is_open_for(*this) && scratch().contains(p)) return;
-    detail::ContextPool::deallocate(*pool_, p, bytes, alignment_);
+    if (alignment_ <= detail::smallest_block_bytes) {
+        pool_->deallocate(p, bytes);
+    } else {
+        pool_->deallocate(p, bytes, alignment_);
+    }
 }
 
 HeldBlock Context::hold(std::size_t bytes, std::size_t alignment) {
@@ -84,8 +89,8 @@ HeldBlock Context::hold(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return {};
     alignment = std::max(alignment, alignment_);
     if (ScratchAllocationScope::is_open_for(*this)) return scratch().hold(bytes, alignment);
-    return is_small(bytes) ? detail::ContextPool::hold(*pool_, bytes, alignment)
-                           : arena_.hold(bytes, alignment);
+    if (!is_small(bytes)) return arena_.hold(bytes, alignment);
+    return {allocate_in(*pool_, bytes, alignment), bytes, BlockOwner::of_pool(pool_, alignment)};
 }
 
 void* Context::scratch_alloc_matrix_pack(std::size_t rows, std::size_t cols,
@@ -122,7 +127,7 @@ void Context::use_scratch(std::span<std::byte> buffer) {
 
 ContextStatistics Context::statistics() const {
     ContextStatistics statistics;
-    statistics.pool = detail::ContextPool::statistics(*pool_);
+    statistics.pool = pool_->statistics();
     statistics.arena = arena_.statistics();
     const Scratch* const scratch = buffer_ != nullptr ? buffer_.get() : detail::local_scratch;
     if (scratch != nullptr) statistics.scratch = scratch->statistics();

@@ -1,5 +1,7 @@
 #include <tensorpool/device/backend.hpp>
 
+#include "device/call_errors.hpp"
+
 namespace tensorpool {
 
 // Defaults of the optional functions, for backends that do not implement them.
@@ -126,17 +128,8 @@ DeviceStatus Backend::destroy_graph(int, GraphHandle) noexcept {
 void Backend::note_block(const BlockNote&) noexcept {}
 
 const char* to_string(CopyKind kind) noexcept {
-    switch (kind) {
-        case CopyKind::host_to_host:
-            return "host to host";
-        case CopyKind::host_to_device:
-            return "host to device";
-        case CopyKind::device_to_host:
-            return "device to host";
-        case CopyKind::device_to_device:
-            return "device to device";
-    }
-    return "?";
+    return device::text_of({"host to host", "host to device", "device to host", "device to device"},
+                           kind);
 }
 
 }  // namespace tensorpool

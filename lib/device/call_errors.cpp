@@ -1,6 +1,5 @@
 #include "device/call_errors.hpp"
 
-#include <atomic>
 #include <cstdio>
 #include <exception>
 #include <new>
@@ -84,4 +83,24 @@ std::string to_text(const void* address) {
     return text;
 }
 
+void throw_status(DeviceStatus status, const std::string& call, Device device, Backend& backend) {
+    std::string text =
+        "tensorpool: " + call + " on " + to_string(device) + ": " + to_string(status);
+    const std::string reason = backend.last_error();
+    if (!reason.empty()) text += ": " + reason;
+    throw DeviceError(status, text);
+}
+
 }  // namespace tensorpool::device
+
+namespace tensorpool {
+
+DeviceError::~DeviceError() = default;
+
+const char* to_string(DeviceStatus status) noexcept {
+    return device::text_of({"ok", "not ready", "out of memory", "not supported", "invalid argument",
+                            "not allowed during capture", "device lost", "failed"},
+                           status);
+}
+
+}  // namespace tensorpool

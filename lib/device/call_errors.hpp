@@ -1,13 +1,28 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
 #include <type_traits>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device_status.hpp>
 
 namespace tensorpool::device {
+
+/// Throws DeviceError with the call, the device, the status, and the backend's text, such as
+/// "tensorpool: fill of 64 bytes on cuda:1: device lost: ...".
+[[noreturn]] void throw_status(DeviceStatus status, const std::string& call, Device device,
+                               Backend& backend);
+
+/// Throws DeviceError unless `status` is ok.
+inline void check_status(DeviceStatus status, const char* call, Device device, Backend& backend) {
+    if (status != DeviceStatus::ok) [[unlikely]]
+        throw_status(status, call, device, backend);
+}
+
+/// Returns the text of an enumerator; "?" for an unknown value.
+template <std::size_t count, class Enumeration>
+constexpr const char* text_of(const char* const (&texts)[count], Enumeration value) noexcept {
+    const auto index = static_cast<std::size_t>(value);
+    return index < count ? texts[index] : "?";
+}
 
 /// Returns what `body` returns, or ok if it returns nothing.
 template <class Body>

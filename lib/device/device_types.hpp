@@ -2,10 +2,8 @@
 
 #include <array>
 #include <atomic>
-#include <cstddef>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include <tensorpool/device/device.hpp>

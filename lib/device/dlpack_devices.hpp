@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/memory_source.hpp>
 

@@ -1,14 +1,10 @@
 #include "device/owned_device_record.hpp"
 
-#include <atomic>
-#include <string>
-#include <utility>
-
-#include "device/device_table.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
+#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

@@ -1,15 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
-#include <string_view>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device_statistics.hpp>
 
-#include "device/device_table.hpp"
 #include "statistics/segment/segment_layout.hpp"
+#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

@@ -1,20 +1,16 @@
 #include <tensorpool/device/stream_ordered_allocator.hpp>
 
 #include <algorithm>
-#include <mutex>
-#include <stdexcept>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "device/caching/failure_report.hpp"
-#include "device/deferral/event_pool.hpp"
-#include "device/device_table.hpp"
+#include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
-#include "device/runtime/check_status.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
+#include "device/device_table.hpp"
 
 namespace tensorpool {
 
@@ -67,17 +63,152 @@ struct StreamOrderedAllocator::State {
     }
     ~State();
 
-    void* allocate(std::size_t bytes, StreamHandle stream);
+    void* allocate(std::size_t bytes, StreamHandle stream) {
+        events::look_for_recorder();
+        {
+            const std::lock_guard guard(mutex);
+            give_back_late();
+        }
+        if (is_captured(stream)) refuse(bytes, DeviceStatus::in_capture);
+        void* memory = nullptr;
+        const DeviceStatus status = backend.allocate_async(device.index, bytes, stream, &memory);
+        if (status != DeviceStatus::ok) refuse(bytes, status);
+        try {
+            enter(memory, bytes, stream);
+        } catch (...) {
+            (void)backend.deallocate_async(device.index, memory, bytes, stream);
+            throw;
+        }
+        return memory;
+    }
     void enter(void* memory, std::size_t bytes, StreamHandle stream);
-    [[noreturn]] void refuse(std::size_t bytes, DeviceStatus status);
-    void deallocate(void* memory) noexcept;
-    Block& end_use(void* memory) noexcept;
-    bool is_captured(StreamHandle stream) const noexcept;
-    bool give_back(const void* memory, Block& block) noexcept;
-    void give_back_late() noexcept;
-    void record_use(void* memory, StreamHandle stream);
-    void end_stream(StreamHandle stream);
-    void forget_use(Block& block, StreamHandle stream) noexcept;
+    [[noreturn]] void refuse(std::size_t bytes, DeviceStatus status) {
+        DeviceAllocationFailure failure;
+        FailureReport report(failure, name, device, record.statistics(), 0);
+        report.add_device(backend);
+        report.judge(bytes, status, FailureReport::Cause::own_use, FailureReport::Room::certain);
+        {
+            const std::lock_guard guard(mutex);
+            add(record.totals().failures, 1);
+        }
+        events::write_entry(report.entry(), report.limit(), bytes, name);
+        if (status == DeviceStatus::in_capture) {
+            throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) +
+                                          ": allocate: " + std::to_string(bytes) +
+                                          " B: the stream is captured; expected one that is not");
+        }
+        device::throw_failure(failure, backend);
+    }
+    void deallocate(void* memory) noexcept {
+        const std::lock_guard guard(mutex);
+        give_back_late();
+        Block& block = end_use(memory);
+        const std::size_t bytes = block.bytes;
+        if (!give_back(memory, block)) {
+            events::record(TraceAction::defer, record.id(), memory, bytes);
+            record.totals().defer(bytes);
+            ++late;
+            return;
+        }
+        record.totals().let_go(bytes);
+        blocks.erase(memory);
+    }
+    Block& end_use(void* memory) noexcept {
+        const auto found = blocks.find(memory);
+        if (found == blocks.end() || found->second.freed) {
+            events::stop_at_misuse(
+                {.kind = events::MisuseKind::foreign_free, .pointer = memory, .owner = name},
+                "%s on %s: deallocate: no block in use begins at %p", name.c_str(),
+                to_string(device).c_str(), memory);
+        }
+        Block& block = found->second;
+        block.freed = true;
+        add_release(counters.deallocations, 1);
+        add_release(counters.deallocated_bytes, block.bytes);
+        add_release(counters.deallocated_requested_bytes, block.bytes);
+        return block;
+    }
+    /// Also true if the backend does not answer, because nothing is known about the stream then.
+    bool is_captured(StreamHandle stream) const noexcept {
+        CaptureState state;
+        const DeviceStatus status = backend.capture_state(device.index, stream, state);
+        return status != DeviceStatus::ok || state.capturing;
+    }
+    /// Frees the block in the order of its stream, which waits for the others. Returns false if
+    /// that is not possible now. Nothing is submitted to a captured stream: it would become part of
+    /// the graph.
+    bool give_back(const void* memory, Block& block) noexcept {
+        const auto captured = [&](const Use& use) { return is_captured(use.stream); };
+        if (is_captured(block.stream) ||
+            std::any_of(block.uses.begin(), block.uses.end(), captured)) {
+            return false;
+        }
+        for (const Use& use : block.uses) {
+            const bool ordered =
+                backend.record_event(device.index, use.event, use.stream) == DeviceStatus::ok &&
+                backend.wait_event(device.index, block.stream, use.event) == DeviceStatus::ok;
+            if (!ordered) return false;
+            add(record.totals().events, 1);
+        }
+        const DeviceStatus status = backend.deallocate_async(
+            device.index, const_cast<void*>(memory), block.bytes, block.stream);
+        if (status != DeviceStatus::ok) return false;
+        for (const Use& use : block.uses) events.give(use.event);
+        events::record(TraceAction::deallocate, record.id(), memory, block.bytes);
+        record.totals().count_give_back(block.bytes);
+        record.note_capacity();
+        return true;
+    }
+    void give_back_late() noexcept {
+        if (late == 0) return;
+        for (auto entry = blocks.begin(); entry != blocks.end();) {
+            Block& block = entry->second;
+            if (!block.freed || !give_back(entry->first, block)) {
+                ++entry;
+                continue;
+            }
+            record.totals().end_deferral(block.bytes);
+            entry = blocks.erase(entry);
+            --late;
+        }
+    }
+    void record_use(void* memory, StreamHandle stream) {
+        const std::lock_guard guard(mutex);
+        const auto found = blocks.find(memory);
+        if (found == blocks.end() || found->second.freed) {
+            device::throw_not_in_use(name, device, "record_use", memory);
+        }
+        Block& block = found->second;
+        const auto is_it = [&](const Use& use) { return use.stream == stream; };
+        if (stream == block.stream || std::any_of(block.uses.begin(), block.uses.end(), is_it))
+            return;
+        block.uses.reserve(block.uses.size() + 1);
+        const EventHandle event = events.take();
+        if (event == nullptr) {
+            device::throw_status(DeviceStatus::failed, "record_use: create_event", device, backend);
+        }
+        block.uses.push_back({stream, event});
+        add(record.totals().cross_stream_uses, 1);
+    }
+    void end_stream(StreamHandle stream) {
+        if (stream == nullptr) return;
+        device::check_status(backend.synchronize_stream(device.index, stream), "end_stream", device,
+                             backend);
+        const std::lock_guard guard(mutex);
+        add(record.totals().synchronizations, 1);
+        for (auto& [memory, block] : blocks) {
+            if (block.stream == stream) block.stream = nullptr;
+            forget_use(block, stream);
+        }
+        give_back_late();
+    }
+    void forget_use(Block& block, StreamHandle stream) noexcept {
+        std::erase_if(block.uses, [&](const Use& use) {
+            if (use.stream != stream) return false;
+            events.give(use.event);
+            return true;
+        });
+    }
     /// Returns the block in use at the address, or nullptr.
     const Block* find(const void* memory) const noexcept {
         const auto found = blocks.find(memory);
@@ -106,25 +237,6 @@ StreamOrderedAllocator::State::~State() {
 
 // Allocation -------------------------------------------------------------------------------------
 
-void* StreamOrderedAllocator::State::allocate(std::size_t bytes, StreamHandle stream) {
-    events::look_for_recorder();
-    {
-        const std::lock_guard guard(mutex);
-        give_back_late();
-    }
-    if (is_captured(stream)) refuse(bytes, DeviceStatus::in_capture);
-    void* memory = nullptr;
-    const DeviceStatus status = backend.allocate_async(device.index, bytes, stream, &memory);
-    if (status != DeviceStatus::ok) refuse(bytes, status);
-    try {
-        enter(memory, bytes, stream);
-    } catch (...) {
-        (void)backend.deallocate_async(device.index, memory, bytes, stream);
-        throw;
-    }
-    return memory;
-}
-
 void StreamOrderedAllocator::State::enter(void* memory, std::size_t bytes, StreamHandle stream) {
     const std::lock_guard guard(mutex);
     blocks.try_emplace(memory, Block{bytes, stream});
@@ -137,149 +249,9 @@ void StreamOrderedAllocator::State::enter(void* memory, std::size_t bytes, Strea
     events::record_device_block(record.id(), stream, memory, bytes);
 }
 
-void StreamOrderedAllocator::State::refuse(std::size_t bytes, DeviceStatus status) {
-    DeviceAllocationFailure failure;
-    FailureReport report(failure, name, device, record.statistics(), 0);
-    DeviceMemoryInfo info;
-    if (backend.memory_info(device.index, info) == DeviceStatus::ok) {
-        failure.device_free = info.free_bytes;
-        failure.device_total = info.total_bytes;
-        failure.other_processes =
-            info.total_bytes - std::min(info.total_bytes, info.free_bytes + failure.capacity);
-    }
-    report.judge(bytes, status, FailureReport::Cause::own_use, FailureReport::Room::certain);
-    {
-        const std::lock_guard guard(mutex);
-        add(record.totals().failures, 1);
-    }
-    events::write_entry(report.entry(), report.limit(), bytes, name);
-    if (status == DeviceStatus::in_capture) {
-        throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) +
-                                      ": allocate: " + std::to_string(bytes) +
-                                      " B: the stream is captured; expected one that is not");
-    }
-    device::throw_failure(failure, backend);
-}
-
 // Deallocation -----------------------------------------------------------------------------------
 
-void StreamOrderedAllocator::State::deallocate(void* memory) noexcept {
-    const std::lock_guard guard(mutex);
-    give_back_late();
-    Block& block = end_use(memory);
-    const std::size_t bytes = block.bytes;
-    if (!give_back(memory, block)) {
-        events::record(TraceAction::defer, record.id(), memory, bytes);
-        record.totals().defer(bytes);
-        ++late;
-        return;
-    }
-    record.totals().let_go(bytes);
-    blocks.erase(memory);
-}
-
-StreamOrderedAllocator::State::Block& StreamOrderedAllocator::State::end_use(
-    void* memory) noexcept {
-    const auto found = blocks.find(memory);
-    if (found == blocks.end() || found->second.freed) {
-        events::stop_at_misuse(
-            {.kind = events::MisuseKind::foreign_free, .pointer = memory, .owner = name},
-            "%s on %s: deallocate: no block in use begins at %p", name.c_str(),
-            to_string(device).c_str(), memory);
-    }
-    Block& block = found->second;
-    block.freed = true;
-    add_release(counters.deallocations, 1);
-    add_release(counters.deallocated_bytes, block.bytes);
-    add_release(counters.deallocated_requested_bytes, block.bytes);
-    return block;
-}
-
-/// Also true if the backend does not answer, because nothing is known about the stream then.
-bool StreamOrderedAllocator::State::is_captured(StreamHandle stream) const noexcept {
-    CaptureState state;
-    const DeviceStatus status = backend.capture_state(device.index, stream, state);
-    return status != DeviceStatus::ok || state.capturing;
-}
-
-/// Frees the block in the order of its stream, which waits for the others. Returns false if that is
-/// not possible now. Nothing is submitted to a captured stream: it would become part of the graph.
-bool StreamOrderedAllocator::State::give_back(const void* memory, Block& block) noexcept {
-    const auto captured = [&](const Use& use) { return is_captured(use.stream); };
-    if (is_captured(block.stream) || std::any_of(block.uses.begin(), block.uses.end(), captured)) {
-        return false;
-    }
-    for (const Use& use : block.uses) {
-        const bool ordered =
-            backend.record_event(device.index, use.event, use.stream) == DeviceStatus::ok &&
-            backend.wait_event(device.index, block.stream, use.event) == DeviceStatus::ok;
-        if (!ordered) return false;
-        add(record.totals().events, 1);
-    }
-    const DeviceStatus status = backend.deallocate_async(device.index, const_cast<void*>(memory),
-                                                         block.bytes, block.stream);
-    if (status != DeviceStatus::ok) return false;
-    for (const Use& use : block.uses) events.give(use.event);
-    events::record(TraceAction::deallocate, record.id(), memory, block.bytes);
-    record.totals().count_give_back(block.bytes);
-    record.note_capacity();
-    return true;
-}
-
-void StreamOrderedAllocator::State::give_back_late() noexcept {
-    if (late == 0) return;
-    for (auto entry = blocks.begin(); entry != blocks.end();) {
-        Block& block = entry->second;
-        if (!block.freed || !give_back(entry->first, block)) {
-            ++entry;
-            continue;
-        }
-        record.totals().end_deferral(block.bytes);
-        entry = blocks.erase(entry);
-        --late;
-    }
-}
-
 // Streams ----------------------------------------------------------------------------------------
-
-void StreamOrderedAllocator::State::record_use(void* memory, StreamHandle stream) {
-    const std::lock_guard guard(mutex);
-    const auto found = blocks.find(memory);
-    if (found == blocks.end() || found->second.freed) {
-        device::throw_not_in_use(name, device, "record_use", memory);
-    }
-    Block& block = found->second;
-    const auto is_it = [&](const Use& use) { return use.stream == stream; };
-    if (stream == block.stream || std::any_of(block.uses.begin(), block.uses.end(), is_it)) return;
-    block.uses.reserve(block.uses.size() + 1);
-    const EventHandle event = events.take();
-    if (event == nullptr) {
-        device::throw_status(DeviceStatus::failed, "record_use: create_event", device, backend);
-    }
-    block.uses.push_back({stream, event});
-    add(record.totals().cross_stream_uses, 1);
-}
-
-void StreamOrderedAllocator::State::forget_use(Block& block, StreamHandle stream) noexcept {
-    std::erase_if(block.uses, [&](const Use& use) {
-        if (use.stream != stream) return false;
-        events.give(use.event);
-        return true;
-    });
-}
-
-void StreamOrderedAllocator::State::end_stream(StreamHandle stream) {
-    if (stream == nullptr) return;
-    device::check_status(backend.synchronize_stream(device.index, stream), "end_stream", device,
-                         backend);
-    const std::lock_guard guard(mutex);
-    add(record.totals().synchronizations, 1);
-    for (auto& [memory, block] : blocks) {
-        if (block.stream == stream) block.stream = nullptr;
-        forget_use(block, stream);
-    }
-    give_back_late();
-}
 
 // The public functions ---------------------------------------------------------------------------
 

@@ -2,16 +2,51 @@
 
 #include <cstdarg>
 #include <cstdio>
-#include <string_view>
 
-#include "events/failed_checks.hpp"
-#include "events/text_buffer.hpp"
-#include "platform/fail.hpp"
-#include "platform/platform.hpp"
-#include "platform/stacks/call_stack.hpp"
-#include "statistics/segment/segment_memory.hpp"
+#include "events/timeline.hpp"
+#include "platform/stacks/program_stack.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::events {
+
+/// Text in a buffer of the caller. What does not fit is left out; the text always ends with a null.
+/// Allocates nothing.
+class TextBuffer {
+public:
+    /// REQUIRES: `bytes` is not 0.
+    TextBuffer(char* text, std::size_t bytes) noexcept : text_(text), bytes_(bytes) {
+        text_[0] = '\0';
+    }
+
+#if defined(__GNUC__)
+    __attribute__((format(printf, 2, 3)))
+#endif
+    void
+    add(const char* format, ...) noexcept {
+        std::va_list arguments;
+        va_start(arguments, format);
+        const int wanted = std::vsnprintf(text_ + length_, bytes_ - length_, format, arguments);
+        va_end(arguments);
+        length_ += std::min(static_cast<std::size_t>(std::max(wanted, 0)), bytes_ - length_ - 1);
+    }
+
+    std::size_t length() const noexcept {
+        return length_;
+    }
+
+private:
+    char* text_;
+    std::size_t bytes_;
+    std::size_t length_ = 0;
+};
+
+void count_failed_check(statistics::CheckKind kind, std::string_view name) noexcept {
+    statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return;
+    header->failed_checks[static_cast<unsigned>(kind)].fetch_add(1, std::memory_order_relaxed);
+    write_entry(EntryKind::check, LimitKind::none, 0, name);
+}
+
 namespace {
 
 using statistics::CheckKind;

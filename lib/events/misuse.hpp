@@ -1,11 +1,14 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
+
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::events {
+
+/// Counts a failed check and writes it to the timeline with the name of the pool, arena or scope.
+/// After most checks the program then ends. May be called on any thread; takes no lock.
+void count_failed_check(statistics::CheckKind kind, std::string_view name) noexcept;
 
 /// The rules that a call or an access can break. SECURITY.md lists them with their names in
 /// reports, which `name_of` returns.

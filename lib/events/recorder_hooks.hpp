@@ -1,8 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 
 #include <tensorpool/trace_format.hpp>
@@ -30,8 +28,8 @@ struct RecorderHooks {
     std::atomic<const std::atomic<std::uint64_t>*> asked = nullptr;
     std::atomic<std::uint64_t> answered = 0;
 
-    /// Leads to 0 in a child that was made without the handlers of a fork (process_mark.hpp), which
-    /// lacks the memory that `asked` and `wake` point to.
+    /// Leads to 0 in a child that was made without the handlers of a fork (platform/platform.hpp),
+    /// which lacks the memory that `asked` and `wake` point to.
     std::atomic<const std::atomic<std::uint32_t>*> mark = nullptr;
 
     /// The background trimmer waits on this word. A request of this or another process wakes it.

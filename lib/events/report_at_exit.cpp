@@ -1,10 +1,7 @@
 #include "events/report_at_exit.hpp"
 
-#include <atomic>
 #include <cstdio>
 #include <cstdlib>
-#include <string>
-#include <string_view>
 
 #include <tensorpool/snapshot.hpp>
 

@@ -1,6 +1,5 @@
 #include "events/timeline.hpp"
 
-#include "platform/platform.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 

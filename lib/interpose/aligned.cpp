@@ -1,11 +1,6 @@
 #include <bit>
-#include <cerrno>
-#include <cstdint>
 
-#include <tensorpool/export.hpp>
-
-#include "interpose/requests.hpp"
-#include "platform/platform.hpp"
+#include "interpose/blocks_of_pool.hpp"
 #include "platform/system_calls.hpp"
 
 namespace tensorpool::interpose {

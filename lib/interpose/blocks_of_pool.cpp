@@ -1,18 +1,7 @@
 #include "interpose/blocks_of_pool.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <cstring>
-
-#include <tensorpool/memory_pool.hpp>
-
-#include "base/alignment.hpp"
-#include "base/block_sizes.hpp"
-#include "interpose/minimum.hpp"
-#include "interpose/next_allocator.hpp"
-#include "interpose/requests.hpp"
-#include "interpose/visit.hpp"
-#include "pages/page_map.hpp"
 
 namespace tensorpool::interpose {
 namespace {

@@ -1,17 +1,42 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <tensorpool/detail/address_range.hpp>
-#include <tensorpool/detail/allocated_by.hpp>
-#include <tensorpool/detail/thread_cache.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "base/block_sizes.hpp"
 #include "blocks/bucket_layout.hpp"
-#include "interpose/visit.hpp"
-#include "pages/page_map.hpp"
+#include "interpose/minimum.hpp"
+#include "interpose/next_allocator.hpp"
+
+namespace tensorpool::interpose {
+
+/// The number of calls of this thread on the pool that are in progress and may take its locks.
+/// While it is not 0, the next allocator serves the thread's requests: they may come from the pool
+/// itself, or from the C library on its behalf, under one of those locks.
+extern constinit thread_local unsigned visits
+    [[gnu::visibility("hidden"), gnu::tls_model("initial-exec")]];
+
+inline bool is_inside_pool() noexcept {
+    return visits != 0;
+}
+
+/// Frees a block of the pool from inside a visit: the block is freed when the last call has ended.
+/// The list is kept in the first bytes of the blocks, which are no longer in use.
+void free_when_outside(void* p) noexcept;
+
+/// Begins and ends a visit. Leaving the outermost visit frees the blocks that were set aside.
+void enter_pool() noexcept;
+void leave_pool() noexcept;
+
+/// A call on the pool, as a scope.
+class Visit {
+public:
+    Visit() noexcept { enter_pool(); }
+    ~Visit() { leave_pool(); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+};
+
+}  // namespace tensorpool::interpose
 
 /// The pool, adapted to malloc: no function throws, and a refused request sets `errno`.
 namespace tensorpool::interpose {
@@ -85,5 +110,39 @@ inline void free_in_pool(void* p, const FreedAs& freed) noexcept {
     if (!may_be_pushed || !thread_cache(entry.series()).push(entry.bucket(), p)) [[unlikely]]
         free_slowly(p, freed.bytes, freed.alignment, freed.by);
 }
+
+}  // namespace tensorpool::interpose
+
+/// The parts of the exported functions: which allocator serves a request, and which one owns a
+/// block.
+namespace tensorpool::interpose {
+
+inline void* allocate(std::size_t bytes, AllocatedBy by) noexcept {
+    return is_for_pool(bytes) ? allocate_in_pool(bytes, by) : next_malloc(bytes);
+}
+
+inline void deallocate(void* p, const FreedAs& freed) noexcept {
+    return may_be_of_pool(p) ? free_in_pool(p, freed) : next_free(p);
+}
+
+inline std::size_t usable_size(void* p) noexcept {
+    return is_of_pool(p) ? detail::bytes_of_block_in_use(p) : next_usable_size(p);
+}
+
+/// The size of a request by `new`: one for 0 bytes gets a block of its own too.
+inline std::size_t at_least_1(std::size_t bytes) noexcept {
+    return bytes == 0 ? 1 : bytes;
+}
+
+/// Returns whether the library's own operators are used, and not others that the program defines.
+bool has_own_delete() noexcept;
+bool has_own_aligned_delete() noexcept;
+/// Whether they are used for every `new` and `delete` of objects.
+bool has_own_operators() noexcept;
+
+/// Stores a block of `bytes` bytes in `to` and returns 0, or returns an error number. Leaves
+/// `errno` unchanged unless the next allocator changes it. REQUIRES: `alignment` is a power of two
+/// and at least the size of a pointer.
+int allocate_aligned(void** to, std::size_t alignment, std::size_t bytes, AllocatedBy by) noexcept;
 
 }  // namespace tensorpool::interpose

@@ -5,9 +5,7 @@
 
 #include <new>
 
-#include <tensorpool/export.hpp>
-
-#include "interpose/requests.hpp"
+#include "interpose/blocks_of_pool.hpp"
 
 using std::align_val_t;
 using std::nothrow_t;

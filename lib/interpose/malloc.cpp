@@ -2,11 +2,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include <tensorpool/export.hpp>
-
-#include "interpose/requests.hpp"
-#include "pages/page_map.hpp"
-#include "pages/span.hpp"
+#include "interpose/blocks_of_pool.hpp"
 
 namespace tensorpool::interpose {
 namespace {

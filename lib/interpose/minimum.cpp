@@ -1,7 +1,5 @@
 #include "interpose/minimum.hpp"
 
-#include <string_view>
-
 #include "platform/environment.hpp"
 
 namespace tensorpool::interpose {

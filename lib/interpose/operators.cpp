@@ -1,11 +1,8 @@
 // The operators that allocate and free themselves; all others call these (forwarders.cpp).
 
 #include <algorithm>
-#include <new>
 
-#include <tensorpool/export.hpp>
-
-#include "interpose/requests.hpp"
+#include "interpose/blocks_of_pool.hpp"
 
 namespace tensorpool::interpose {
 namespace {

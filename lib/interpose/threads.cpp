@@ -3,8 +3,6 @@
 
 #include <atomic>
 
-#include <tensorpool/export.hpp>
-
 #include "platform/process/next_function_linux.hpp"
 #include "platform/threads/thread_functions_posix.hpp"
 #include "pool/background_trimmer.hpp"

@@ -1,13 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/export.hpp>
-
-#include "base/registry.hpp"
-#include "kinds/route.hpp"
+#include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {
 

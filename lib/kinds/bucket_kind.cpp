@@ -1,15 +1,9 @@
 #include "kinds/bucket_kind.hpp"
 
-#include <algorithm>
-
-#include "blocks/bucket_states.hpp"
-#include "blocks/direct_calls.hpp"
-#include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/tool_marks.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
 
 namespace tensorpool::kinds {
 

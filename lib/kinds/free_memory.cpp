@@ -1,9 +1,6 @@
 #include "kinds/free_memory.hpp"
 
-#include <algorithm>
-
 #include "blocks/take_back.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/served_kind.hpp"
 #include "limits/ladder.hpp"

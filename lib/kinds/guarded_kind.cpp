@@ -1,9 +1,6 @@
 #include "kinds/guarded_kind.hpp"
 
-#include <algorithm>
-
 #include "kinds/reports.hpp"
-#include "platform/platform.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {
@@ -37,10 +34,6 @@ void check(PoolParts& pool, void* p, const GuardedBlock& block, const Stated& st
 }
 
 }  // namespace
-
-bool GuardWatcher::watches(const PoolParts& pool) const noexcept {
-    return pool.is_sampled() && pool.options.guard_share > 0;
-}
 
 // Two guards may follow each other in a quarter of the mean time, and time is saved for one more.
 watch::Terms GuardWatcher::terms(const PoolParts& pool) const noexcept {

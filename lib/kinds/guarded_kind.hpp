@@ -20,7 +20,9 @@ inline constexpr GuardedKind guarded_kind;
 /// Guards blocks, so that this takes `PoolOptions::guard_share` of each thread's time.
 class GuardWatcher final : public Watcher {
 public:
-    bool watches(const PoolParts& pool) const noexcept override;
+    bool watches(const PoolParts& pool) const noexcept override {
+        return pool.is_sampled() && pool.options.guard_share > 0;
+    }
     watch::Terms terms(const PoolParts& pool) const noexcept override;
     double interval(const PoolParts& pool) const noexcept override;
     bool may_serve() const noexcept override { return true; }

@@ -1,20 +1,8 @@
 #include "kinds/hardened_kind.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <mutex>
-#include <utility>
-
-#include "base/alignment.hpp"
-#include "base/find_nonzero.hpp"
-#include "blocks/bucket_states.hpp"
-#include "blocks/direct_calls.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
-#include "platform/memory/guard_pages.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::kinds {
 namespace {

@@ -2,7 +2,6 @@
 
 #include "kinds/bucket_kind.hpp"
 #include "kinds/large_kind.hpp"
-#include "pages/block_origin.hpp"
 
 // Blocks of pools with Checks::hardened. A freed block waits in the quarantine: a small one filled
 // with zeros, one of whole pages inaccessible. Every block has a canary behind what was requested,

@@ -3,14 +3,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
-#include "kinds/bucket_kind.hpp"
 #include "kinds/guarded_kind.hpp"
 #include "kinds/hardened_kind.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
-#include "kinds/profile_watcher.hpp"
 #include "kinds/served_kind.hpp"
 
 namespace tensorpool::kinds {

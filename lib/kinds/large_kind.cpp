@@ -1,13 +1,7 @@
 #include "kinds/large_kind.hpp"
 
-#include <algorithm>
-#include <mutex>
-
-#include "blocks/kept_large_blocks.hpp"
 #include "blocks/take_back.hpp"
-#include "blocks/thread_registry.hpp"
 #include "events/recorder_hooks.hpp"
-#include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"

@@ -3,16 +3,13 @@
 
 #include <algorithm>
 
-#include "blocks/bucket_states.hpp"
 #include "blocks/marked_set.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/bucket_kind.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/tool_marks.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
@@ -39,7 +36,7 @@ void* allocate_charged_direct(PoolParts& pool, unsigned bucket, std::size_t byte
     BudgetNode& budget = *limits::scope_budget;
     void* const block = take_marked(pool, bucket, bytes, CountAs::miss, path);
     if (block == nullptr) {
-        budget.cancel(bucket_bytes(bucket));
+        budget.refund(bucket_bytes(bucket));
         return nullptr;
     }
     const BucketTraits& central = (*pool.buckets.shared().marked)[bucket].traits;
@@ -129,7 +126,7 @@ void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& reque
     if (!charge_one(needed, path)) return nullptr;
     void* const block = allocate_whole_pages(pool, cache, request, path);
     if (block == nullptr) {
-        budget.cancel(needed);
+        budget.refund(needed);
         return nullptr;
     }
     // A block that was free may be larger.
@@ -139,7 +136,7 @@ void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& reque
         return block;
     }
     (void)free_large(pool, span, path);
-    budget.cancel(needed);
+    budget.refund(needed);
     return nullptr;
 }
 

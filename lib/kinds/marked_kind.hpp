@@ -1,8 +1,6 @@
 #pragma once
 
-#include "blocks/direct_calls.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
 
 namespace tensorpool::kinds {
 

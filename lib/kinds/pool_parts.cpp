@@ -1,16 +1,9 @@
 #include "kinds/pool_parts.hpp"
 
 #include <memory>
-#include <mutex>
-#include <utility>
 
-#include "blocks/thread_registry.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
-#include "limits/commit_budget.hpp"
-#include "limits/named_budgets.hpp"
-#include "platform/platform.hpp"
-#include "watch/profile/profile_interval.hpp"
+#include "limits/budgets.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {

@@ -1,25 +1,9 @@
 #pragma once
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/pool_options.hpp>
-
 #include "base/canary.hpp"
 #include "base/checks.hpp"
-#include "blocks/bucket_set.hpp"
-#include "blocks/pool_numbers.hpp"
-#include "blocks/thread_caches.hpp"
 #include "blocks/thread_registry.hpp"
-#include "limits/scope_budget.hpp"
-#include "pages/heap/page_heap.hpp"
-#include "pages/large_blocks.hpp"
-#include "pages/record_arena.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/segment/owned_record.hpp"
-#include "statistics/segment/pool_counters.hpp"
 
 namespace tensorpool::kinds {
 
@@ -60,8 +44,6 @@ struct PoolParts {
     PoolParts(PoolOptions&& given, unsigned number,
               statistics::OwnedRecord<statistics::PoolRecord>&& made) noexcept;
     ~PoolParts();
-    PoolParts(const PoolParts&) = delete;
-    PoolParts& operator=(const PoolParts&) = delete;
 
     const PoolOptions options;
     const std::size_t max_parked_bytes;  // the largest large block that a thread keeps

@@ -29,3 +29,16 @@ std::size_t max_requested(const PoolParts& pool, const Stated& stated) noexcept;
 void report_leaks(const PoolParts& pool) noexcept;
 
 }  // namespace tensorpool::kinds
+
+// What AddressSanitizer, MemorySanitizer and Valgrind see of a pool (platform/tools/
+// memory_tools.hpp). Nothing here is called without such a tool.
+
+namespace tensorpool::kinds {
+
+/// Shows a new block to the tool.
+void mark_new(PoolParts& pool, void* block, std::size_t bytes) noexcept;
+/// Checks the free of a small block and shows it to the tool. Returns false if the program goes on
+/// after a misuse. The block is then left as it is.
+bool check_and_mark_freed(PoolParts& pool, void* p, const Stated& stated) noexcept;
+
+}  // namespace tensorpool::kinds

@@ -1,15 +1,9 @@
 #include "kinds/served_kind.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <utility>
-
-#include "base/atomics.hpp"
 #include "base/never_destroyed.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
-#include "pages/served_memory.hpp"
 
 namespace tensorpool::kinds {
 namespace {

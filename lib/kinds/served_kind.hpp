@@ -1,11 +1,10 @@
 #pragma once
 
 #include "kinds/block_server.hpp"
-#include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {
 
-/// Blocks of memory that the global pool lent to a plan (pages/served_memory.hpp).
+/// Blocks of memory that the global pool lent to a plan (pages/page_map.hpp).
 class ServedKind final : public Kind {
 public:
     bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,

@@ -1,11 +1,6 @@
 #include "kinds/watcher.hpp"
 
-#include <algorithm>
-
-#include "blocks/bucket_states.hpp"
-#include "blocks/thread_registry.hpp"
 #include "kinds/marked_kind.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -213,6 +208,24 @@ FreeCost::FreeCost(unsigned watcher) noexcept : watcher_(watcher) {
 FreeCost::~FreeCost() {
     if (watcher_ == 0 || blocks::thread_caches == &blocks::no_caches) return;
     blocks::own_caches().pace.count_free(watcher_ - 1, cost_since(begun_ns_));
+}
+
+watch::Terms ProfileWatcher::terms(const PoolParts&) const noexcept {
+    return watch::profile_terms;
+}
+
+double ProfileWatcher::interval(const PoolParts&) const noexcept {
+    const std::uint64_t bytes = watch::profile_interval();
+    return bytes == 1 ? every_request : static_cast<double>(bytes);
+}
+
+// A small block lies elsewhere than the one that would have been used again, so its first touch
+// misses the processor's cache, or faults (perf/results/profile.md).
+double ProfileWatcher::later_cost(const Request& request) const noexcept {
+    constexpr double elsewhere_cost_ns = 1'500;
+    constexpr std::size_t missed_bytes_per_ns = 8;
+    if (request.bytes > largest_block_bytes) return 0;
+    return elsewhere_cost_ns + static_cast<double>(request.bytes / missed_bytes_per_ns);
 }
 
 }  // namespace tensorpool::kinds

@@ -1,13 +1,7 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-
-#include "base/block_mark.hpp"
 #include "kinds/kind.hpp"
-#include "kinds/route.hpp"
-#include "watch/pace.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {
 
@@ -101,5 +95,23 @@ private:
     const unsigned watcher_;
     std::uint64_t begun_ns_ = 0;
 };
+
+/// The heap profile: samples some allocations (watch/profile/profiled_blocks.hpp). A tool that
+/// watches memory sees every call, so then no pool is sampled.
+class ProfileWatcher final : public Watcher {
+public:
+    bool watches(const PoolParts& pool) const noexcept override {
+        return !pool.is_checked() && !platform::has_memory_tool();
+    }
+    watch::Terms terms(const PoolParts& pool) const noexcept override;
+    double interval(const PoolParts& pool) const noexcept override;
+    base::BlockMark* mark(const Request& request, const void* p, double mean,
+                          base::BlockMark* covered) const noexcept override {
+        return watch::profiled_blocks().begin(p, request.bytes, mean, covered);
+    }
+    void lose() const noexcept override { watch::profiled_blocks().count_lost(); }
+    double later_cost(const Request& request) const noexcept override;
+};
+inline constexpr ProfileWatcher profile_watcher;
 
 }  // namespace tensorpool::kinds

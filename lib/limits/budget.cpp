@@ -1,15 +1,7 @@
 #include <tensorpool/budget.hpp>
 
-#include <mutex>
-#include <new>
 #include <stdexcept>
-#include <string>
-#include <utility>
 
-#include <tensorpool/errors.hpp>
-
-#include "base/refusal.hpp"
-#include "limits/budget_node.hpp"
 #include "limits/budgets.hpp"
 
 namespace tensorpool {
@@ -36,22 +28,6 @@ BudgetLimits validated(const std::string& name, BudgetLimits limits) {
     return limits;
 }
 
-// More would overflow the sums of what is in use.
-void check_reservation(const std::string& name, std::size_t bytes) {
-    if (bytes <= max_limit) return;
-    throw AllocationError(
-        name.c_str(),
-        AllocationFailure{.asked = bytes, .limit = "the largest size", .limit_bytes = max_limit});
-}
-
-[[noreturn]] void refuse(const std::string& name, std::size_t bytes,
-                         const limits::BudgetRequest& request) {
-    AllocationFailure failure = base::failure_of(request.refusal(), bytes, 0, 0);
-    const limits::BudgetLines lines(request);
-    failure.details = lines.c_str();
-    throw AllocationError(name.c_str(), failure);
-}
-
 }  // namespace
 
 Budget::Budget(detail::BudgetNode* parent, std::string&& name, BudgetLimits limits)
@@ -71,7 +47,7 @@ Budget::~Budget() {
 
 bool Budget::would_fit(std::size_t bytes) const noexcept {
     const std::lock_guard guard(limits::budgets().mutex);
-    return node_->allowed(true, true) >= bytes;
+    return node_->allowed(true) >= bytes;
 }
 
 std::size_t Budget::in_use() const noexcept {
@@ -85,15 +61,6 @@ BudgetLimits Budget::limits() const noexcept {
 
 void Budget::set_limits(BudgetLimits limits) {
     limits::ask_holders(*node_, node_->set_limits(validated(name_, limits)));
-}
-
-BudgetReservation Budget::reserve(std::size_t bytes) {
-    check_reservation(name_, bytes);
-    limits::BudgetRequest request;
-    while (!node_->reserve(bytes, request)) {
-        if (!request.may_retry()) refuse(name_, bytes, request);
-    }
-    return BudgetReservation(node_, bytes);
 }
 
 HolderRegistration Budget::add_holder(MemoryHolder& holder, HolderOptions options) {
@@ -112,10 +79,6 @@ BudgetStatistics Budget::statistics() const noexcept {
 
 HolderRegistration::~HolderRegistration() {
     if (entry_ != nullptr) limits::remove_holder(*entry_);
-}
-
-void BudgetReservation::give_back() noexcept {
-    if (node_ != nullptr) std::exchange(node_, nullptr)->end_reservation(bytes_);
 }
 
 }  // namespace tensorpool

@@ -1,10 +1,7 @@
 #include "limits/budget_counters.hpp"
 
-#include <algorithm>
-
-#include "base/atomics.hpp"
-#include "limits/budget_table.hpp"
 #include "statistics/records/record_values.hpp"
+#include "limits/budget_table.hpp"
 
 namespace tensorpool::limits {
 namespace {
@@ -43,49 +40,6 @@ std::size_t BudgetCounters::limit(bool may_pass_soft) const noexcept {
 void BudgetCounters::set_limits(BudgetLimits limits) noexcept {
     set(totals().soft_bytes, limits.soft);
     set(totals().hard_bytes, limits.hard);
-}
-
-void BudgetCounters::charge(std::size_t bytes) noexcept {
-    detail::add(totals().in_use_bytes, bytes);
-    base::raise_to(totals().peak_bytes, in_use());
-}
-
-void BudgetCounters::refund(std::size_t bytes) noexcept {
-    set(totals().in_use_bytes, in_use() - bytes);
-}
-
-void BudgetCounters::set_aside(std::size_t bytes) noexcept {
-    detail::add(totals().reserved_bytes, bytes);
-    living_reservations_ += bytes;
-}
-
-std::size_t BudgetCounters::end_reservation(std::size_t bytes) noexcept {
-    living_reservations_ -= std::min(bytes, living_reservations_);
-    return bytes - use_reserved(bytes);
-}
-
-std::size_t BudgetCounters::use_reserved(std::size_t bytes) noexcept {
-    const std::size_t used = std::min(bytes, reserved());
-    set(totals().reserved_bytes, reserved() - used);
-    return bytes - used;
-}
-
-std::size_t BudgetCounters::restore_reserved(std::size_t bytes) noexcept {
-    const std::size_t restored = std::min(bytes, living_reservations_ - reserved());
-    detail::add(totals().reserved_bytes, restored);
-    return bytes - restored;
-}
-
-void BudgetCounters::count_refusal() noexcept {
-    if (!is_ended()) detail::add(totals().refusals, 1);
-}
-
-void BudgetCounters::count_reclaim() noexcept {
-    if (!is_ended()) detail::add(totals().reclaims, 1);
-}
-
-void BudgetCounters::count_reclaimed(std::size_t bytes) noexcept {
-    if (!is_ended()) detail::add(totals().reclaimed_bytes, bytes);
 }
 
 BudgetStatistics BudgetCounters::statistics() const noexcept {

@@ -1,12 +1,8 @@
 #include "limits/budget_file.hpp"
 
-#include <algorithm>
-#include <optional>
-
 #include "limits/budget_node.hpp"
 #include "platform/environment.hpp"
 #include "platform/files/input_file.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::limits {
 namespace {
@@ -145,11 +141,6 @@ void BudgetTable::open() noexcept {
         Named& one = entries_[i];
         if (!is_process(one)) one.node = BudgetNode::open(process, one.name, one.limits);
     }
-}
-
-detail::BudgetNode* BudgetTable::find(BudgetSubject subject, std::string_view name) const noexcept {
-    const Named* const found = entry_of(subject, name);
-    return found == nullptr ? nullptr : found->node;
 }
 
 }  // namespace tensorpool::limits

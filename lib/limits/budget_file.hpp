@@ -1,8 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
 #include <string_view>
 #include <system_error>
 #include <variant>
@@ -63,7 +61,10 @@ public:
     /// Opens a budget for each entry, that of the process above all others.
     void open() noexcept;
     /// Returns nullptr if there is no such budget.
-    detail::BudgetNode* find(BudgetSubject subject, std::string_view name) const noexcept;
+    detail::BudgetNode* find(BudgetSubject subject, std::string_view name) const noexcept {
+        const Named* const found = entry_of(subject, name);
+        return found == nullptr ? nullptr : found->node;
+    }
 
 private:
     struct Named {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include <tensorpool/budget.hpp>
 
 #include "limits/budget_request.hpp"

@@ -1,10 +1,5 @@
 #include "limits/budget_node.hpp"
 
-#include <algorithm>
-
-#include <tensorpool/detail/saturating.hpp>
-
-#include "base/alignment.hpp"
 #include "limits/budgets.hpp"
 
 namespace tensorpool::detail {
@@ -28,7 +23,6 @@ BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
 
 void BudgetNode::end() noexcept {
     const std::lock_guard guard(budgets().mutex);
-    refund_up(counters_.end_reservation(SIZE_MAX));
     counters_.end();
     drop_unused(this);
 }
@@ -41,11 +35,6 @@ void BudgetNode::hold() noexcept {
 void BudgetNode::let_go() noexcept {
     const std::lock_guard guard(budgets().mutex);
     let_go_locked();
-}
-
-void BudgetNode::let_go_locked() noexcept {
-    --holds_;
-    drop_unused(this);
 }
 
 void BudgetNode::link(BudgetNode* parent) noexcept {
@@ -79,80 +68,31 @@ std::size_t BudgetNode::limit(bool may_pass_soft) const noexcept {
     return counters_.limit(may_pass_soft || holders_.below == 0);
 }
 
-std::size_t BudgetNode::room(bool may_pass_soft) const noexcept {
-    const std::size_t most = limit(may_pass_soft);
-    return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, counters_.in_use());
-}
-
-// Reserved bytes are charged already, here and above.
-std::size_t BudgetNode::allowed(bool may_pass_soft, bool uses_reserved) const noexcept {
-    const std::size_t above =
-        links_.parent == nullptr ? SIZE_MAX : links_.parent->allowed(may_pass_soft, true);
-    return sum(uses_reserved ? counters_.reserved() : 0, std::min(room(may_pass_soft), above));
-}
-
 std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size_t unit,
                                BudgetRequest& request) noexcept {
     const std::lock_guard guard(budgets().mutex);
-    std::size_t most = allowed(false, true);
+    std::size_t most = allowed(false);
     // No surplus exceeds a soft limit.
-    if (most < needed && request.may_pass_soft()) most = std::min(allowed(true, true), needed);
+    if (most < needed && request.may_pass_soft()) most = std::min(allowed(true), needed);
     if (most < needed) {
-        request.refuse(*this, needed, true);
+        request.refuse(*this, needed);
         return 0;
     }
     const std::size_t surplus = std::min(std::max(wanted, needed), most) - needed;
     const std::size_t charged = needed + base::align_down(surplus, unit);
-    charge_up(charged, true);
+    for (BudgetNode* node = this; node != nullptr; node = node->links_.parent) {
+        node->counters_.charge(charged);
+    }
     return charged;
-}
-
-bool BudgetNode::reserve(std::size_t bytes, BudgetRequest& request) noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    if (allowed(request.may_pass_soft(), false) < bytes) {
-        request.refuse(*this, bytes, false);
-        return false;
-    }
-    charge_up(bytes, false);
-    counters_.set_aside(bytes);
-    hold_locked();
-    return true;
-}
-
-void BudgetNode::end_reservation(std::size_t bytes) noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    refund_up(counters_.end_reservation(bytes));
-    let_go_locked();
-}
-
-void BudgetNode::charge_up(std::size_t bytes, bool uses_reserved) noexcept {
-    for (BudgetNode* node = this; node != nullptr && bytes != 0; node = node->links_.parent) {
-        if (uses_reserved || node != this) bytes = node->counters_.use_reserved(bytes);
-        node->counters_.charge(bytes);
-    }
 }
 
 void BudgetNode::refund(std::size_t bytes) noexcept {
     if (bytes == 0) return;
     const std::lock_guard guard(budgets().mutex);
-    refund_up(bytes);
-    drop_unused(this);
-}
-
-void BudgetNode::cancel(std::size_t bytes) noexcept {
-    if (bytes == 0) return;
-    const std::lock_guard guard(budgets().mutex);
-    for (BudgetNode* node = this; node != nullptr && bytes != 0; node = node->links_.parent) {
-        bytes = node->counters_.restore_reserved(bytes);
-        node->counters_.refund(bytes);
-    }
-    drop_unused(this);
-}
-
-void BudgetNode::refund_up(std::size_t bytes) noexcept {
     for (BudgetNode* node = this; node != nullptr; node = node->links_.parent) {
         node->counters_.refund(bytes);
     }
+    drop_unused(this);
 }
 
 bool BudgetNode::is_within(const BudgetNode& other) const noexcept {

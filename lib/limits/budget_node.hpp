@@ -1,14 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <string_view>
-
-#include <tensorpool/budget.hpp>
-
 #include "base/block_mark.hpp"
 #include "limits/budget_counters.hpp"
 #include "limits/budget_holders.hpp"
-#include "limits/budget_request.hpp"
 
 namespace tensorpool::detail {
 
@@ -23,10 +17,10 @@ struct BudgetLinks {
 /// The implementation of a budget. It outlives its `Budget` while something is charged to it or
 /// refers to it; its limits then no longer count, and its charges remain with its parents.
 ///
-/// Invariant: a charge is part of the charges of all budgets above, less what their reservations
-/// had set aside for it. The charge of a budget exceeds its hard limit only if the limit was
-/// lowered below it. One lock, `Budgets::mutex`, guards all budgets of the process; it is a leaf
-/// above the segment's, so charges can be made under any lock of a pool or an arena.
+/// Invariant: a charge is part of the charges of all budgets above. The charge of a budget exceeds
+/// its hard limit only if the limit was lowered below it. One lock, `Budgets::mutex`, guards all
+/// budgets of the process; it is a leaf above the segment's, so charges can be made under any lock
+/// of a pool or an arena.
 ///
 /// It is the mark of each block that a scope charged to it.
 class BudgetNode final : public base::BlockMark {
@@ -54,12 +48,6 @@ public:
     void refund(std::size_t bytes) noexcept;
     void on_free(std::size_t bytes) noexcept override { refund(bytes); }
     BlockMark* charge() noexcept override { return this; }
-    /// Undoes a charge that came to nothing: unlike what `refund` frees, the bytes serve living
-    /// reservations again, as far as these lack bytes.
-    void cancel(std::size_t bytes) noexcept;
-    /// Charges `bytes` that later charges use first. Returns false if they do not fit.
-    bool reserve(std::size_t bytes, limits::BudgetRequest& request) noexcept;
-    void end_reservation(std::size_t bytes) noexcept;
 
     /// Returns whether it is `other` or below it.
     bool is_within(const BudgetNode& other) const noexcept;
@@ -77,19 +65,26 @@ public:
     /// Returns the limit of this budget alone; SIZE_MAX if there is none.
     std::size_t limit(bool may_pass_soft) const noexcept;
     /// Returns the bytes up to that limit.
-    std::size_t room(bool may_pass_soft) const noexcept;
-    /// Returns how many bytes its limits and those above allow now. With `uses_reserved`, the
-    /// charge may use what reservations set aside in this budget.
-    std::size_t allowed(bool may_pass_soft, bool uses_reserved) const noexcept;
+    std::size_t room(bool may_pass_soft) const noexcept {
+        const std::size_t most = limit(may_pass_soft);
+        return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, counters_.in_use());
+    }
+    /// Returns how many bytes its limits and those above allow now.
+    std::size_t allowed(bool may_pass_soft) const noexcept {
+        const std::size_t own = room(may_pass_soft);
+        return links_.parent == nullptr ? own
+                                        : std::min(own, links_.parent->allowed(may_pass_soft));
+    }
     /// Like `hold` and `let_go`.
     void hold_locked() noexcept { ++holds_; }
-    void let_go_locked() noexcept;
+    void let_go_locked() noexcept {
+        --holds_;
+        drop_unused(this);
+    }
 
     BudgetNode* next_free = nullptr;
 
 private:
-    void charge_up(std::size_t bytes, bool uses_reserved) noexcept;
-    void refund_up(std::size_t bytes) noexcept;
     void link(BudgetNode* parent) noexcept;
     void unlink() noexcept;
     static void drop_unused(BudgetNode* node) noexcept;
@@ -101,3 +96,60 @@ private:
 };
 
 }  // namespace tensorpool::detail
+
+namespace tensorpool::limits {
+
+/// The budget of the innermost BudgetScope of the calling thread, or nullptr.
+extern constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC;
+
+/// Makes `now` the budget of the calling thread, or none if it is nullptr. REQUIRES: the caller
+/// holds no lock.
+void change_scope(BudgetNode* now) noexcept;
+
+/// Sets what is called after `scope_budget` changed, always the same, before the first scope
+/// begins.
+void set_scope_hook(void (*scope_changed)() noexcept) noexcept;
+
+/// A reference to the budget in some options, or to none. It stays valid after the `Budget` ended.
+/// Thread-safe, except for assignment.
+class HeldBudget {
+public:
+    HeldBudget() noexcept = default;
+    explicit HeldBudget(BudgetNode* node) noexcept : node_(node) {
+        if (node_ != nullptr) node_->hold();
+    }
+    explicit HeldBudget(const Budget* budget) noexcept
+        : HeldBudget(BudgetAccess::node_of(budget)) {}
+    HeldBudget(const HeldBudget& other) noexcept : HeldBudget(other.node_) {}
+    HeldBudget(HeldBudget&& other) noexcept : node_(std::exchange(other.node_, nullptr)) {}
+    HeldBudget& operator=(HeldBudget other) noexcept {
+        std::swap(node_, other.node_);
+        return *this;
+    }
+    ~HeldBudget() {
+        if (node_ != nullptr) node_->let_go();
+    }
+
+    /// Charges `bytes` bytes. Returns false if a limit does not allow it; `request` then says
+    /// which.
+    bool charge(std::size_t bytes, BudgetRequest& request) const noexcept {
+        request.clear();
+        return node_ == nullptr || bytes == 0 || node_->charge(bytes, bytes, 1, request) != 0;
+    }
+    /// Charges like `charge`, and asks holders until they give no more. The caller holds no lock.
+    bool charge_or_ask(std::size_t bytes, BudgetRequest& request) const noexcept {
+        while (!charge(bytes, request)) {
+            if (!request.may_retry()) return false;
+        }
+        return true;
+    }
+    void refund(std::size_t bytes) const noexcept {
+        if (node_ != nullptr) node_->refund(bytes);
+    }
+    BudgetNode* node() const noexcept { return node_; }
+
+private:
+    BudgetNode* node_ = nullptr;
+};
+
+}  // namespace tensorpool::limits

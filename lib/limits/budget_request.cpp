@@ -1,12 +1,10 @@
 #include "limits/budget_request.hpp"
 
-#include <algorithm>
-#include <mutex>
-#include <utility>
+#include <cinttypes>
+#include <functional>
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "limits/budget_holders.hpp"
 #include "limits/budgets.hpp"
 #include "limits/ladder.hpp"
 
@@ -46,26 +44,83 @@ bool BudgetRequest::may_pass_soft() const noexcept {
 }
 
 // Finds the first level that does not allow the charge.
-void BudgetRequest::refuse(BudgetNode& charged, std::size_t needed, bool uses_reserved) noexcept {
+void BudgetRequest::refuse(BudgetNode& charged, std::size_t needed) noexcept {
     charged_ = &charged;
     needed_ = needed;
-    uses_reserved_ = uses_reserved;
-    by_soft_ = !may_pass_soft_ && charged.allowed(true, uses_reserved) >= needed;
+    by_soft_ = !may_pass_soft_ && charged.allowed(true) >= needed;
     for (BudgetNode* node = charged_; node != nullptr; node = node->links().parent) {
-        const BudgetCounters& counters = node->counters();
-        if (node != charged_ || uses_reserved) needed -= std::min(needed, counters.reserved());
         if (node->room(!by_soft_) >= needed) continue;
         refused_by_ = node;
         // A limit may have been lowered below what is in use.
-        missing_ = detail::sum(counters.in_use(), needed) - node->limit(!by_soft_);
+        missing_ = detail::sum(node->counters().in_use(), needed) - node->limit(!by_soft_);
         return;
     }
 }
 
 bool BudgetRequest::fits() noexcept {
-    const bool fits = charged_->allowed(!by_soft_, uses_reserved_) >= needed_;
+    const bool fits = charged_->allowed(!by_soft_) >= needed_;
     has_fitted_ = has_fitted_ || fits;
     return fits;
+}
+
+namespace {
+
+using base::BytesText;
+
+constexpr std::size_t max_children = 3;
+constexpr std::size_t max_holders = 3;
+
+// The largest children, by what is charged to them.
+void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refused) noexcept {
+    const BudgetStatistics now = node.counters().statistics();
+    text.add("\n  %s'%.47s': ", has_refused ? "refused by " : "", now.name);
+    text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
+    text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
+    std::array<const BudgetNode*, max_children> largest = {};
+    const auto charge = [](const BudgetNode* child) {
+        return child == nullptr ? 0 : child->counters().in_use();
+    };
+    std::size_t in_children = 0;
+    for (const BudgetNode* child = node.links().children; child != nullptr;
+         child = child->links().next) {
+        in_children += charge(child);
+        if (child->counters().is_ended() || charge(child) <= charge(largest.back())) continue;
+        largest.back() = child;
+        std::ranges::stable_sort(largest, std::greater<>(), charge);
+    }
+    for (const BudgetNode* child : largest) {
+        if (child == nullptr) break;
+        text.add("; '%.47s' %s", child->counters().statistics().name,
+                 BytesText(charge(child)).c_str());
+    }
+    if (in_children != 0) {
+        const std::size_t own = now.in_use_bytes - std::min(now.in_use_bytes, in_children);
+        text.add("; itself %s", BytesText(own).c_str());
+    }
+}
+
+// In the order in which they are asked.
+void list_holders(const BudgetNode& node, base::FixedText& text) noexcept {
+    const HolderEntry* entry = next_holder(node, nullptr);
+    for (std::size_t i = 0; entry != nullptr && i != max_holders; ++i) {
+        text.add("%s'%s'", i == 0 ? ": " : ", ", entry->name);
+        entry = next_holder(node, &entry->position);
+    }
+    if (entry != nullptr) text.add(", ...");
+}
+
+}  // namespace
+
+void BudgetRequest::describe(base::FixedText& text) const noexcept {
+    if (refused_by_ == nullptr) return;
+    const std::lock_guard guard(budgets().mutex);
+    text.add("\n  holders gave %s", BytesText(reclaimed_).c_str());
+    list_holders(*refused_by_, text);
+    // First, so that a long text is not cut off before it.
+    if (!refused_by_->counters().is_ended()) describe_level(*refused_by_, text, true);
+    for (const BudgetNode* node = charged_; node != nullptr; node = node->links().parent) {
+        if (!node->counters().is_ended() && node != refused_by_) describe_level(*node, text, false);
+    }
 }
 
 }  // namespace tensorpool::limits

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "base/refusal.hpp"
 #include "base/text.hpp"
 
@@ -51,8 +49,8 @@ public:
     /// Returns whether the charge may exceed soft limits. It may also inside a holder.
     bool may_pass_soft() const noexcept;
     /// Notes that `needed` bytes could not be charged to `charged`, and which level does not allow
-    /// them. With `uses_reserved`, the charge could have used what is reserved there.
-    void refuse(BudgetNode& charged, std::size_t needed, bool uses_reserved) noexcept;
+    /// them.
+    void refuse(BudgetNode& charged, std::size_t needed) noexcept;
     /// Returns whether the refused charge would fit now. Notes it if so.
     bool fits() noexcept;
 
@@ -61,7 +59,6 @@ private:
     BudgetNode* charged_ = nullptr;     // that the request is charged to
     BudgetNode* refused_by_ = nullptr;  // it or one above it
     bool by_soft_ = false;
-    bool uses_reserved_ = true;
     std::size_t needed_ = 0;
     std::size_t missing_ = 0;    // in the budget that refused
     bool has_fitted_ = false;    // while holders were asked

@@ -18,7 +18,6 @@ struct BudgetTotals {
     Counter soft_bytes = 0;  // as are the next: 0 means no limit
     Counter hard_bytes = 0;
     Counter in_use_bytes = 0;
-    Counter reserved_bytes = 0;
     Counter peak_bytes = 0;
     Counter refusals = 0;
     Counter reclaims = 0;
@@ -52,10 +51,8 @@ inline constexpr Field fields[] = {
     {"hard_bytes", "bytes", gauge, "Hard limit; 0 means none.", "",
      offsetof(Of, totals.hard_bytes)},
     {"in_use_bytes", "bytes", gauge,
-     "Bytes charged to the budget and to those below it, reservations included.",
-     "tensorpool_budget_in_use_bytes", offsetof(Of, totals.in_use_bytes)},
-    {"reserved_bytes", "bytes", gauge, "Bytes that reservations set aside and no request has used.",
-     "tensorpool_budget_reserved_bytes", offsetof(Of, totals.reserved_bytes)},
+     "Bytes charged to the budget and to those below it.", "tensorpool_budget_in_use_bytes",
+     offsetof(Of, totals.in_use_bytes)},
     {"peak_bytes", "bytes", peak, "Highest number of bytes charged at once.",
      "tensorpool_budget_peak_bytes", offsetof(Of, totals.peak_bytes)},
     {"refusals", "requests", total, "Requests that one of its limits refused.",
@@ -70,10 +67,7 @@ constexpr std::uint8_t at(std::string_view name) {
     return index_in(fields, name);
 }
 // Another process writes meanwhile.
-inline constexpr Rule rules[] = {
-    {Rule::at_least, at("peak_bytes"), at("in_use_bytes")},
-    {Rule::at_most, at("reserved_bytes"), at("in_use_bytes")},
-};
+inline constexpr Rule rules[] = {{Rule::at_least, at("peak_bytes"), at("in_use_bytes")}};
 inline constexpr Rule derivations[] = {
     {Rule::plus, at("limit"), at("hard_bytes")},
     {Rule::or_else, at("limit"), at("soft_bytes")},
@@ -105,7 +99,6 @@ inline constexpr Column columns[] = {
     {"REFUSED", Column::count, at("refusals")},
     {"ASKED", Column::count, at("reclaims")},
     {"RECLAIMED", Column::size, at("reclaimed_bytes")},
-    {"RESERVED", Column::size, at("reserved_bytes")},
 };
 inline constexpr RecordTable table = {
     .name = "budgets",

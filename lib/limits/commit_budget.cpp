@@ -1,12 +1,8 @@
 #include "limits/commit_budget.hpp"
 
-#include <algorithm>
-#include <cstdint>
-
 #include <tensorpool/detail/saturating.hpp>
 
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
+#include "statistics/records/record_values.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::limits {
@@ -79,10 +75,6 @@ bool CommitBudget::has_available(std::size_t bytes, std::uint64_t now_ns) noexce
     recently_available_.store(now, std::memory_order_relaxed);
     read_ns_.store(now_ns, std::memory_order_relaxed);
     return now >= bytes;
-}
-
-bool CommitBudget::short_of_memory() const noexcept {
-    return missing_bytes(16) != 0;
 }
 
 std::size_t CommitBudget::missing_bytes(std::size_t part) const noexcept {

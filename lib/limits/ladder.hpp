@@ -1,7 +1,6 @@
 #pragma once
 
 #include <atomic>
-#include <cstddef>
 #include <thread>
 
 #include "limits/budget_request.hpp"

@@ -1,12 +1,6 @@
 #include "limits/pressure_watch.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <utility>
-
 #include "limits/commit_budget.hpp"
-#include "platform/memory/pressure_event.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::limits {
 namespace {
@@ -54,10 +48,6 @@ std::size_t PressureWatch::wanted_bytes(std::uint64_t now_ns) noexcept {
     is_looking_.store(false, std::memory_order_release);
     if (!is_first && (events != 0 || stalled_us * 1000 > elapsed_ns / 10)) return unknown_bytes;
     return source_.missing_bytes();
-}
-
-void PressureWatch::forget_looker() noexcept {
-    if (is_looking_.exchange(false, std::memory_order_acquire)) last_look_ns_ = 0;
 }
 
 void forget_pressure_looker() noexcept {

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
 #include "limits/budgets.hpp"
 #include "platform/memory/memory_pressure.hpp"
 
@@ -31,7 +26,9 @@ public:
     static constexpr std::size_t unknown_bytes = SIZE_MAX;
     /// Called in the child of a fork: a thread that was looking does not exist there. What it was
     /// writing is not used, so the next look is as the first.
-    void forget_looker() noexcept;
+    void forget_looker() noexcept {
+        if (is_looking_.exchange(false, std::memory_order_acquire)) last_look_ns_ = 0;
+    }
 
 private:
     Source source_;

@@ -1,24 +1,52 @@
 #include <tensorpool/statistics_scope.hpp>
 
-#include <atomic>
-#include <cstddef>
 #include <functional>
 #include <iterator>
-#include <mutex>
-#include <utility>
 
-#include "base/atomics.hpp"
-#include "events/failed_checks.hpp"
+#include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
-#include "limits/named_budgets.hpp"
-#include "limits/scope_budget.hpp"
+#include "limits/budgets.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/scopes/scope_frame.hpp"
 #include "statistics/scopes/scope_table.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool {
+namespace limits {
+namespace {
+
+constinit std::atomic<void (*)() noexcept> scope_changed = nullptr;  // relaxed: guards nothing
+
+}  // namespace
+
+constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
+
+void change_scope(BudgetNode* now) noexcept {
+    scope_budget = now;
+    if (const auto changed = scope_changed.load(std::memory_order_relaxed)) changed();
+}
+
+void set_scope_hook(void (*changed)() noexcept) noexcept {
+    scope_changed.store(changed, std::memory_order_relaxed);
+}
+
+}  // namespace limits
+
+void statistics::forget_open_scopes() noexcept {
+    limits::scope_budget = nullptr;
+}
+
+BudgetScope::BudgetScope(Budget& budget) noexcept
+    : node_(budget.node_), outer_(limits::scope_budget) {
+    node_->hold();
+    limits::change_scope(node_);
+}
+
+BudgetScope::~BudgetScope() {
+    limits::change_scope(outer_);
+    node_->let_go();
+}
+
 namespace limits {
 namespace {
 

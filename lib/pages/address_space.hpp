@@ -1,16 +1,90 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
-#include "pages/address_window.hpp"
 #include "pages/heap/shards.hpp"
 #include "pages/lent_memory.hpp"
-#include "pages/page_map.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
+
+/// A zero-initialized array at a fixed address that grows on demand. It reserves nothing ahead. Not
+/// thread-safe.
+class GrowingTable {
+public:
+    void set_up(std::byte* begin) noexcept { begin_ = begin; }
+    std::byte* begin() const noexcept { return begin_; }
+
+    /// Grows the table to at least `bytes` bytes. Returns false, and changes nothing, if the system
+    /// refuses or if other code has mapped something there.
+    bool grow(std::size_t bytes) noexcept {
+        if (bytes <= bytes_) return true;
+        const std::size_t whole = base::align_up(bytes, unit);
+        std::byte* const from = begin_ + bytes_;
+        const std::size_t more = whole - bytes_;
+        if (platform::reserve_at(from, more) != platform::ReservedAt::done) return false;
+        if (!platform::commit(from, more)) {
+            platform::release(from, more);
+            return false;
+        }
+        bytes_ = whole;
+        return true;
+    }
+
+    /// Unmaps the table, which is empty afterwards.
+    void release() noexcept {
+        if (bytes_ != 0) platform::release(begin_, bytes_);
+        bytes_ = 0;
+    }
+
+private:
+    // The granularity of reservations on Windows. No system has larger pages.
+    static constexpr std::size_t unit = std::size_t{64} << 10;
+
+    std::byte* begin_ = nullptr;
+    std::size_t bytes_ = 0;
+};
+
+/// The position of the process's address space, a window of up to 8 TiB in which nothing is
+/// reserved ahead, and the tables that describe its granules: the page map and a word for the
+/// lender of each. The tables lie below the window and grow with what is lent. Guarded by the lock
+/// of the address space; look-ups in the tables take no lock.
+class AddressWindow {
+public:
+    constexpr AddressWindow() noexcept = default;
+
+    /// Chooses the position, once. Returns false, and may be called again, if the system has no
+    /// addresses or no memory for the tables.
+    bool set_up() noexcept;
+    /// Makes the tables describe the first `granules` granules. Returns false if the system
+    /// refuses addresses or memory for them.
+    bool describe(std::uint32_t granules) noexcept;
+
+    /// The number of granules of the window; 0 before it is set up.
+    std::uint32_t granules() const noexcept { return granules_; }
+    /// The number of granules that the tables describe.
+    std::uint32_t described() const noexcept { return described_; }
+    /// The largest alignment in pages for which a page whose number is a multiple of it also has an
+    /// address that is.
+    PageCount alignment() const noexcept { return alignment_; }
+
+    constexpr PageMap& map() noexcept { return map_; }
+    const PageMap& map() const noexcept { return map_; }
+    /// A word for each granule that the tables describe, which is 0 at first.
+    std::atomic<std::uint32_t>* lenders() const noexcept { return lenders_; }
+
+private:
+    bool place_anywhere() noexcept;
+    bool place_below(std::uintptr_t end, std::size_t bytes) noexcept;
+
+    PageMap map_;
+    // The map uses the first two.
+    GrowingTable entries_;
+    GrowingTable granule_words_;
+    GrowingTable lenders_table_;
+    std::atomic<std::uint32_t>* lenders_ = nullptr;
+    std::uint32_t granules_ = 0;
+    std::uint32_t described_ = 0;
+    PageCount alignment_ = granule_pages;
+};
 
 /// The address space that the process's pools share. It lends runs of granules of its window to
 /// pools, which it identifies by number, from the lowest free address up, and skips ranges where
@@ -42,7 +116,9 @@ public:
 
     /// Returns whether `p` lies in a run that is lent to this pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
-    bool is_lent_to(unsigned pool_number, const void* p) const noexcept;
+    bool is_lent_to(unsigned pool_number, const void* p) const noexcept {
+        return pool_of(lender_at(p)) == pool_number + 1;
+    }
     /// Returns the shard that a page was lent to. Takes no lock. REQUIRES: the page is lent, and
     /// stays so during the call.
     unsigned shard_of(PageNumber page) const noexcept {
@@ -64,7 +140,10 @@ public:
     }
     /// Returns whether `p` lies in a run that is lent to any pool. Takes no lock. The result is
     /// exact unless the run is lent or taken back at the same time.
-    bool is_lent(const void* p) const noexcept;
+    bool is_lent(const void* p) const noexcept {
+        const std::uint32_t lender = lender_at(p);
+        return lender != 0 && lender != foreign;
+    }
 
     /// Returns the number of pages that a pool should request if it has `lent_bytes` already: as
     /// many as it has, at least 64 MiB and at most 1 GiB, and at most a sixteenth of the addresses
@@ -73,7 +152,10 @@ public:
 
     /// The largest alignment in pages for which a page whose number is a multiple of it also has an
     /// address that is.
-    PageCount max_alignment() noexcept;
+    PageCount max_alignment() noexcept {
+        const std::lock_guard guard(mutex_);
+        return set_up() ? window_.alignment() : granule_pages;
+    }
     /// The number of pages of the window.
     PageCount max_pages() noexcept {
         const std::lock_guard guard(mutex_);
@@ -121,10 +203,17 @@ private:
     Granules find_free(const Part& part, std::uint32_t count,
                        std::uint32_t alignment) const noexcept;
     Granules reserve(const Part& part, std::uint32_t count, std::uint32_t alignment) noexcept;
-    void note_free(std::uint32_t granule) noexcept;
+    void note_free(std::uint32_t granule) noexcept {
+        Part& part = granule < for_marked_.end ? for_marked_ : for_others_;
+        part.first_free = std::min(part.first_free, granule);
+    }
     bool go_around(Granules taken, std::uint32_t limit) noexcept;
     bool forget_foreign() noexcept;
-    void set_lender(Granules run, std::uint32_t lender) noexcept;
+    void set_lender(Granules run, std::uint32_t lender) noexcept {
+        for (std::uint32_t granule = run.first; granule != run.end(); ++granule) {
+            window_.lenders()[granule].store(lender, std::memory_order_relaxed);
+        }
+    }
     // Granules that the tables do not describe were never lent.
     std::uint32_t lender_of(std::uint32_t granule) const noexcept {
         return granule < window_.described()

@@ -1,9 +1,5 @@
 #include "pages/large_blocks.hpp"
 
-#include <algorithm>
-
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
 namespace {
 
@@ -11,12 +7,6 @@ namespace {
 constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
 
 }  // namespace
-
-Span* LargeBlocks::take_cached(PageCount pages) noexcept {
-    Span* const span = cache_.take(pages);
-    if (span != nullptr) mark(*span, in_use_);
-    return span;
-}
 
 LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignment,
                                          SlowPath& path) noexcept {
@@ -36,21 +26,11 @@ LargeBlocks::Taken LargeBlocks::allocate(std::size_t bytes, std::size_t alignmen
     return {span, false};
 }
 
-Span* LargeBlocks::allocate_tightly(std::size_t bytes, std::size_t alignment,
-                                    SlowPath& path) noexcept {
-    return heap_.allocate(request_for(pages_for(bytes), alignment), path);
-}
-
 void LargeBlocks::free(Span& span, Changes& changes) noexcept {
     if (may_wait(span)) {
         begin_wait_uncounted(span);
         if (cache_.keep(span)) return;
     }
-    heap_.free(span, changes);
-}
-
-void LargeBlocks::free_waiting(Span& span, Changes& changes) noexcept {
-    heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
     heap_.free(span, changes);
 }
 
@@ -71,12 +51,6 @@ bool LargeBlocks::end_use(const void* p, PageEntry entry, std::size_t min_bytes,
     return heap_.space().map().at(p).word() == entry.word() && is_right();
 }
 
-bool LargeBlocks::extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
-    const PageCount pages = pages_of(bytes);
-    if (heap_.extend(span, pages, path)) return true;
-    return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
-}
-
 bool LargeBlocks::waits_behind(const Span& span) const noexcept {
     if (span.end_page() >= heap_.space().map().page_count()) return false;
     const PageEntry entry = heap_.space().map().at(span.end_page());
@@ -89,14 +63,6 @@ bool LargeBlocks::waits_behind(const Span& span) const noexcept {
 Span* LargeBlocks::move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
     if (span.bytes() < min_moved_bytes) return nullptr;
     return heap_.move(span, pages_of(bytes), path);
-}
-
-std::size_t LargeBlocks::empty_cache(Changes& changes) noexcept {
-    return empty_cache_before(UINT32_MAX, changes);
-}
-
-std::size_t LargeBlocks::empty_cache_of_unneeded(Changes& changes) noexcept {
-    return empty_cache_before(heap_.kept().period() - 1, changes);
 }
 
 std::size_t LargeBlocks::empty_cache_before(std::uint32_t period, Changes& changes) noexcept {

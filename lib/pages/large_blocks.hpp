@@ -1,11 +1,109 @@
 #pragma once
 
-#include <cstddef>
-
 #include "pages/heap/page_heap.hpp"
-#include "pages/large_cache.hpp"
+#include "pages/large_sizes.hpp"
 
 namespace tensorpool::pages {
+
+/// A cache of free, committed large blocks by size. `take` and `keep` cost one atomic exchange each
+/// and no lock. The thread that exchanges a span out of the cache owns it. Cached spans have the
+/// kind `large_cached`.
+class LargeCache {
+public:
+    explicit LargeCache(statistics::PoolTotals& totals) noexcept : totals_(totals) {}
+
+    /// Takes a span of exactly `pages` pages, which must be a rounded size. Returns nullptr if
+    /// there is none.
+    Span* take(PageCount pages) noexcept;
+    /// Puts a span into the cache. Returns false, and leaves it to the caller, if the cache has no
+    /// room for another span of its size.
+    bool keep(Span& span) noexcept;
+    /// Takes out all spans that were freed in a period before `period`, and calls `function` with
+    /// each.
+    template <class Function>
+    void empty(std::uint32_t period, Function function) noexcept;
+
+private:
+    static constexpr unsigned ways = 4;
+    using Way = std::atomic<Span*>;
+    using Ways = std::array<Way, ways>;
+    static constexpr unsigned hint_words = (large_class_count + 63) / 64;
+
+    Span* take_out(Way& way) noexcept;
+    bool put_in(Way& way, Span& span) noexcept;
+    void hint(unsigned large_class) noexcept;
+
+    statistics::PoolTotals& totals_;
+    // The release of `put_in` pairs with the acquire of `take_out`: changes to the span's record by
+    // the thread that frees it come before changes by the thread that takes it.
+    std::array<Ways, large_class_count> ways_ = {};
+    // One bit for each class, clear only if the class holds no span. It is set after a way is
+    // filled and cleared before the ways are searched, so no span is missed permanently. `keep` and
+    // `empty` access ways and hints in opposite orders, so both are sequentially consistent, which
+    // costs nothing beside the exchange on x86-64.
+    std::array<std::atomic<std::uint64_t>, hint_words> hints_ = {};
+};
+
+inline Span* LargeCache::take(PageCount pages) noexcept {
+    for (Way& way : ways_[large_class_of(pages)]) {
+        if (Span* const span = take_out(way)) return span;
+    }
+    return nullptr;
+}
+
+inline bool LargeCache::keep(Span& span) noexcept {
+    const unsigned large_class = large_class_of(span.pages);
+    for (Way& way : ways_[large_class]) {
+        if (!put_in(way, span)) continue;
+        hint(large_class);
+        return true;
+    }
+    return false;
+}
+
+inline Span* LargeCache::take_out(Way& way) noexcept {
+    if (way.load() == nullptr) return nullptr;
+    Span* const span = way.exchange(nullptr, std::memory_order_acquire);
+    if (span != nullptr) {
+        totals_.large_cached_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
+    }
+    return span;
+}
+
+inline bool LargeCache::put_in(Way& way, Span& span) noexcept {
+    if (way.load(std::memory_order_relaxed) != nullptr) return false;
+    // Counted before it can be taken out, so that the count never becomes negative.
+    const std::size_t bytes = span.bytes();
+    totals_.large_cached_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    Span* expected = nullptr;
+    if (way.compare_exchange_strong(expected, &span, std::memory_order_seq_cst,
+                                    std::memory_order_relaxed)) {
+        return true;
+    }
+    totals_.large_cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+    return false;
+}
+
+inline void LargeCache::hint(unsigned large_class) noexcept {
+    std::atomic<std::uint64_t>& word = hints_[large_class / 64];
+    const std::uint64_t bit = std::uint64_t{1} << large_class % 64;
+    if ((word.load() & bit) == 0) {
+        word.fetch_or(bit, std::memory_order_relaxed);
+    }
+}
+
+template <class Function>
+void LargeCache::empty(std::uint32_t period, Function function) noexcept {
+    for (unsigned word = 0; word < hint_words; ++word) {
+        if (hints_[word].load(std::memory_order_relaxed) == 0) continue;
+        for (std::uint64_t bits = hints_[word].exchange(0); bits != 0; bits &= bits - 1) {
+            for (Way& way : ways_[word * 64 + static_cast<unsigned>(std::countr_zero(bits))]) {
+                Span* const span = take_out(way);
+                if (span != nullptr && (span->period < period || !keep(*span))) function(*span);
+            }
+        }
+    }
+}
 
 /// One pool's blocks of whole pages: the large-block cache in front of the page heap. Thread-safe.
 class LargeBlocks {
@@ -37,13 +135,19 @@ public:
     }
     /// Takes a block of exactly `pages` pages from the cache that all threads share. Returns
     /// nullptr if there is none.
-    Span* take_cached(PageCount pages) noexcept;
+    Span* take_cached(PageCount pages) noexcept {
+        Span* const span = cache_.take(pages);
+        if (span != nullptr) mark(*span, in_use_);
+        return span;
+    }
     /// Allocates a block from the cache or the heap. `alignment` is in bytes, a power of two.
     /// Before the heap grows, the cache is emptied into it. The span is nullptr if that is refused.
     Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
     /// Allocates a block without rounding up its pages, for requests near a limit. Returns nullptr
     /// if that is refused.
-    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
+    Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+        return heap_.allocate(request_for(pages_for(bytes), alignment), path);
+    }
     /// Frees a block to the cache or to the heap.
     void free(Span& span, Changes& changes) noexcept;
     /// Returns the block in use that begins at `p`, or nullptr. Takes no lock.
@@ -74,7 +178,11 @@ public:
 
     /// Grows a block in place to at least `bytes` bytes. Returns false, and changes nothing, if the
     /// memory behind it is in use or cannot be committed. REQUIRES: the block is smaller.
-    bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+    bool extend(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+        const PageCount pages = pages_of(bytes);
+        if (heap_.extend(span, pages, path)) return true;
+        return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
+    }
     /// Returns whether the span behind the block is a free large block that is kept here or by a
     /// thread. Such a block can join the free extents once it is given to the heap.
     bool waits_behind(const Span& span) const noexcept;
@@ -104,13 +212,20 @@ public:
         mark(span, in_use_);
     }
     /// Frees a kept block to the heap.
-    void free_waiting(Span& span, Changes& changes) noexcept;
+    void free_waiting(Span& span, Changes& changes) noexcept {
+        heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
+        heap_.free(span, changes);
+    }
 
     /// Moves all cached blocks to the heap. Returns their bytes.
-    std::size_t empty_cache(Changes& changes) noexcept;
+    std::size_t empty_cache(Changes& changes) noexcept {
+        return empty_cache_before(UINT32_MAX, changes);
+    }
     /// Moves the cached blocks that were freed before the last whole period to the heap. Returns
     /// their bytes.
-    std::size_t empty_cache_of_unneeded(Changes& changes) noexcept;
+    std::size_t empty_cache_of_unneeded(Changes& changes) noexcept {
+        return empty_cache_before(heap_.kept().period() - 1, changes);
+    }
 
 private:
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;

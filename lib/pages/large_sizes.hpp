@@ -1,8 +1,5 @@
 #pragma once
 
-#include <bit>
-#include <cstddef>
-
 #include "pages/page_map.hpp"
 
 namespace tensorpool::pages {

@@ -1,9 +1,7 @@
 #include "pages/lent_memory.hpp"
 
-#include <array>
 #include <cstring>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
@@ -88,11 +86,6 @@ LentMemory::Moved LentMemory::move(PageRun from, PageNumber to) noexcept {
     }
     moved_count_.store(moved_.count(), std::memory_order_relaxed);
     return result;
-}
-
-void LentMemory::forget(PageRun run) noexcept {
-    moved_.remove(run);
-    moved_count_.store(moved_.count(), std::memory_order_relaxed);
 }
 
 // Replaces mappings of memory that was moved into the run by ordinary ones, as far as the system

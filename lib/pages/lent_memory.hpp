@@ -1,13 +1,103 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
+#include <algorithm>
+#include <array>
 #include <mutex>
+#include <span>
+#include <utility>
 
-#include "pages/moved_runs.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::pages {
+
+/// The runs of pages whose memory was moved there from other addresses, in order of addresses and
+/// without overlaps. To the system, each is a separate mapping that does not merge with its
+/// neighbours, so their number is limited: with the gaps between them they add at most 1,000
+/// mappings, of the 65,530 that Linux allows. (Since Linux 6.17 one run may consist of several
+/// mappings, if parts of it requested huge pages or were locked.) If there are more runs, some are
+/// not recorded, and the system may then refuse to move them. Not thread-safe.
+class MovedRuns {
+public:
+    static constexpr unsigned max_runs = 500;
+
+    /// Calls `function(PageRun)` for each piece of `run`, in order. A piece was moved there at
+    /// once, or was never moved.
+    template <class Function>
+    void for_each_piece(PageRun run, Function function) const {
+        PageNumber at = run.first;
+        const PageNumber end = end_of(run);
+        for (const PageRun& moved : overlapping(run)) {
+            if (moved.first > at) function(PageRun{at, moved.first - at});
+            at = std::max(at, moved.first);
+            const PageNumber piece_end = std::min(end_of(moved), end);
+            function(PageRun{at, piece_end - at});
+            at = piece_end;
+        }
+        if (at != end) function(PageRun{at, end - at});
+    }
+
+    /// Calls `function(PageRun)` for each part of `run` that was moved there, in order.
+    template <class Function>
+    void for_each_moved(PageRun run, Function function) const {
+        for (const PageRun& moved : overlapping(run)) {
+            const PageNumber first = std::max(moved.first, run.first);
+            function(PageRun{first, std::min(end_of(moved), end_of(run)) - first});
+        }
+    }
+
+    unsigned pieces_of(PageRun run) const noexcept {
+        unsigned pieces = 0;
+        for_each_piece(run, [&](PageRun) { ++pieces; });
+        return pieces;
+    }
+
+    bool has_room_for(unsigned pieces) const noexcept { return count_ + pieces <= max_runs; }
+    unsigned count() const noexcept { return count_; }
+
+    /// Records a run, unless there is no room for it. REQUIRES: it overlaps no recorded run.
+    void add(PageRun run) noexcept {
+        if (run.count == 0 || count_ == max_runs) return;
+        PageRun* const at = overlapping(run).data();
+        std::move_backward(at, end(), end() + 1);
+        *at = run;
+        ++count_;
+    }
+
+    /// Removes the pages of `run`. Parts of recorded runs outside of it stay recorded.
+    void remove(PageRun run) noexcept {
+        const std::span<PageRun> found = overlapping(run);
+        if (found.empty()) return;
+        const PageNumber first = found.front().first;
+        const PageNumber last_end = end_of(found.back());
+        PageRun before{first, run.first - std::min(run.first, first)};
+        PageRun behind{end_of(run), last_end - std::min(last_end, end_of(run))};
+        std::move(found.data() + found.size(), end(), found.data());
+        count_ -= static_cast<unsigned>(found.size());
+        if (before.count < behind.count) std::swap(before, behind);  // there may be room for one
+        add(before);
+        add(behind);
+    }
+
+private:
+    static constexpr PageNumber end_of(PageRun run) noexcept { return run.first + run.count; }
+    PageRun* end() noexcept { return runs_.data() + count_; }
+
+    // The recorded runs that overlap `run`. If there are none, an empty range at their position.
+    std::span<const PageRun> overlapping(PageRun run) const noexcept {
+        const std::span<const PageRun> all(runs_.data(), count_);
+        const auto first = std::ranges::upper_bound(all, run.first, {}, end_of);
+        const auto last =
+            std::ranges::lower_bound(first, all.end(), end_of(run), {}, &PageRun::first);
+        return {first, last};
+    }
+    std::span<PageRun> overlapping(PageRun run) noexcept {
+        const std::span<const PageRun> found = std::as_const(*this).overlapping(run);
+        return {const_cast<PageRun*>(found.data()), found.size()};
+    }
+
+    std::array<PageRun, max_runs> runs_ = {};
+    unsigned count_ = 0;
+};
 
 /// The memory at addresses that the address space has lent: commits, drops and moves it, for the
 /// shard that borrowed them. Thread-safe for different pages.
@@ -39,7 +129,10 @@ public:
 
     /// Forgets what was moved to addresses that are about to be unmapped. REQUIRES: the lock is
     /// held.
-    void forget(PageRun run) noexcept;
+    void forget(PageRun run) noexcept {
+        moved_.remove(run);
+        moved_count_.store(moved_.count(), std::memory_order_relaxed);
+    }
 
 private:
     void replace_moved(PageRun run) noexcept;

@@ -1,8 +1,6 @@
 #include "pages/page_map.hpp"
 
-#include "base/alignment.hpp"
 #include "pages/span.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 namespace {

@@ -1,11 +1,5 @@
 #include "pages/record_arena.hpp"
 
-#include <algorithm>
-#include <new>
-
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
 namespace {
 

@@ -1,15 +1,74 @@
 #pragma once
 
-#include <atomic>
+#include <algorithm>
 #include <boost/intrusive/list.hpp>
-#include <cstdint>
 
-#include "base/block_mark.hpp"
-#include "pages/block_states.hpp"
+#include <tensorpool/detail/allocated_by.hpp>
+
 #include "pages/page_map.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
+
+/// How a block of a hardened pool was allocated, beside its size. A free that states something else
+/// is a misuse. A default-constructed one has the default alignment of a pool's blocks.
+class BlockOrigin {
+public:
+    static constexpr std::size_t default_alignment = 64;
+
+    constexpr BlockOrigin() noexcept = default;
+    /// REQUIRES: `alignment` is a power of two. Those up to the default one are not distinguished.
+    explicit constexpr BlockOrigin(std::size_t alignment,
+                                   detail::AllocatedBy by = detail::AllocatedBy::pool) noexcept
+        : packed_(static_cast<std::uint8_t>(
+              std::countr_zero(std::max(alignment, default_alignment) / default_alignment) |
+              static_cast<int>(by) << by_shift)) {}
+
+    constexpr std::size_t alignment() const noexcept {
+        return default_alignment << (packed_ & ((1 << by_shift) - 1));
+    }
+    constexpr detail::AllocatedBy by() const noexcept {
+        return static_cast<detail::AllocatedBy>(packed_ >> by_shift);
+    }
+
+private:
+    static constexpr int by_shift = 6;
+
+    std::uint8_t packed_ = 0;  // the doublings of the default alignment; above them, `by`
+};
+static_assert(sizeof(BlockOrigin) == 1);
+
+/// The states of the blocks of one bucket's span, in pools with checks, and the marks of marked
+/// blocks. They lie out of band, in memory that lives as long as the pool and only ever holds
+/// states of one bucket, so the state for any address may be read without a lock. The states follow
+/// this head; 0 means not in use. In hardened pools, the origins of the blocks follow the states.
+struct alignas(16) BlockStates {
+    /// There is one state for each block, a wide one if it also holds the requested bytes.
+    using State = std::atomic<std::uint8_t>;
+    using WideState = std::atomic<std::uint16_t>;
+    using Origin = std::atomic<BlockOrigin>;
+    /// Null while the block is not in use, except for blocks that a thread holds ready for its
+    /// scope (blocks/magazine_pair.hpp). Relaxed: a mark belongs to the thread that holds the
+    /// block, or that may take it out of a magazine; look-ups of any address may read it.
+    using Mark = std::atomic<base::BlockMark*>;
+
+    /// The address of the span's first block.
+    std::atomic<const char*> first_block = nullptr;
+    /// The next in the list of unused states. Guarded by the bucket's lock.
+    BlockStates* next_free = nullptr;
+    /// The marks of the blocks, in a span of marked blocks; set once.
+    Mark* marks = nullptr;
+
+    State& state(std::uint64_t index) noexcept { return reinterpret_cast<State*>(this + 1)[index]; }
+    WideState& wide_state(std::uint64_t index) noexcept {
+        return reinterpret_cast<WideState*>(this + 1)[index];
+    }
+    /// The origin of one of `blocks` blocks. It belongs to the thread that allocates the block or
+    /// that ended its use.
+    Origin& origin(std::uint64_t index, unsigned blocks) noexcept {
+        return reinterpret_cast<Origin*>(&wide_state(blocks))[index];
+    }
+};
 
 /// Whether the memory of a freed span was filled with zeros. A program that writes into freed
 /// memory can change it, so only a hardened bucket relies on it, which checks for such writes.

@@ -1,7 +1,6 @@
 #include "platform/environment.hpp"
 
 #include <algorithm>
-#include <cstdint>
 
 #include "base/text.hpp"
 

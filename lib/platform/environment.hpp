@@ -1,13 +1,11 @@
 #pragma once
 
 #include <charconv>
-#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
 
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 
 /// Functions that read environment variables into options. An invalid value is reported on stderr

@@ -1,4 +1,3 @@
-#include "platform/fail.hpp"
 
 #include <algorithm>
 #include <cstdarg>

@@ -9,10 +9,26 @@
 ///    library serves `malloc`.
 ///  - Capabilities that a system lacks are reported by value, not by a macro.
 
-#include <cstddef>
-#include <cstdint>
+#include <atomic>
+
+#include "base/alignment.hpp"
+
+// gcc and clang check the arguments against the format.
+#if defined(__GNUC__)
+#define TENSORPOOL_PRINTF_LIKE __attribute__((format(printf, 1, 2)))
+#else
+#define TENSORPOOL_PRINTF_LIKE
+#endif
 
 namespace tensorpool::platform {
+
+/// Writes one line to stderr that begins with "tensorpool: ", then aborts the process. For misuse
+/// after which no further call of the library can be correct. Allocates nothing.
+[[noreturn]] TENSORPOOL_PRINTF_LIKE void fail(const char* format, ...) noexcept;
+
+/// Writes one line to stderr that begins with "tensorpool: ". Used only for output that the user
+/// requested.
+TENSORPOOL_PRINTF_LIKE void say(const char* format, ...) noexcept;
 
 // Pages ------------------------------------------------------------------------------------------
 
@@ -244,5 +260,62 @@ const char* environment_variable(const char* name) noexcept;
 void write_to_stderr(const char* text, std::size_t bytes) noexcept;
 /// Ends the process immediately and abnormally, as a failed check does.
 [[noreturn]] void abort_process() noexcept;
+
+/// Returns a word of 1 that is 0 in every child of this process that has its own memory, whether or
+/// not the handlers of a fork were called: clone(2) and _Fork call none. The word is never freed.
+/// Returns nullptr if the system has no such memory.
+std::atomic<std::uint32_t>* make_process_mark() noexcept;
+
+/// Keeps the shared library or plugin that contains this code loaded until the process ends, also
+/// after dlclose: the system calls its functions later, such as those for threads that end. Does
+/// nothing if the code is part of the program itself. Call it while the library is loaded. Returns
+/// false if the code may be unloaded, as on systems other than Linux.
+bool keep_loaded() noexcept;
+
+/// Returns `bytes` rounded up to whole pages of the system.
+inline std::size_t whole_pages(std::size_t bytes) noexcept {
+    return base::align_up(bytes, page_bytes());
+}
+
+/// Makes whole pages of committed memory inaccessible and drops their content, until
+/// `remove_guard`. On Linux 6.13 and later it takes no mapping of its own (MADV_GUARD_INSTALL of
+/// madvise(2)); it survives `decommit`, and `prefault` over such pages fails. Returns false if the
+/// system refuses.
+[[nodiscard]] bool install_guard(void* address, std::size_t bytes) noexcept;
+/// Makes pages accessible again for which `install_guard` succeeded. They read as zeros or as
+/// before. Returns false if the system refuses.
+bool remove_guard(void* address, std::size_t bytes) noexcept;
+
+/// Makes whole pages of committed memory inaccessible until `commit`, and keeps their content.
+/// Returns false if the system refuses.
+[[nodiscard]] bool deny_access(void* address, std::size_t bytes) noexcept;
+
+/// Returns bits that other programs cannot predict.
+std::uint64_t random_bits() noexcept;
+
+/// A key of the system under which each thread stores a value. The system has few keys.
+using ThreadKey = unsigned long;
+
+/// Makes a key. When a thread that has a value under the key ends, `run_exit_handler(value)` is
+/// called on that thread. Returns false if the system has no more keys.
+[[nodiscard]] bool make_thread_key(ThreadKey& key) noexcept;
+/// Sets the calling thread's value. Returns false on failure.
+[[nodiscard]] bool set_thread_key(ThreadKey key, void* value) noexcept;
+
+/// Called for each key of an ending thread; `value` is never nullptr. Defined in thread_exit.cpp.
+void run_exit_handler(void* value) noexcept;
+
+/// What a thread did when it faulted.
+enum class FaultAccess : std::uint8_t { unknown, read, write };
+
+/// Called for each fault of a thread that accessed `address`. It does not return if the fault is
+/// its own to report. It runs in a signal handler.
+using FaultFunction = void (*)(const void* address, FaultAccess access) noexcept;
+
+/// Installs handlers for SIGSEGV and SIGBUS that call `function`, once per process. Faults for
+/// which the function returns, and signals that another process or thread sent, are passed to the
+/// actions that were there before, unchanged. Returns false if the system has no such signals or
+/// refuses. The handlers run on the thread's alternative stack if it has one.
+[[nodiscard]] bool handle_faults(FaultFunction function) noexcept;
 
 }  // namespace tensorpool::platform

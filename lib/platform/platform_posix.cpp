@@ -6,11 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstdlib>
 
-#include "base/alignment.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
@@ -107,8 +104,7 @@ bool commit(void* address, std::size_t bytes) noexcept {
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
     void* const address = reserve(bytes, alignment);
-    if (address == nullptr) return nullptr;
-    if (commit(address, bytes)) return address;
+    if (address == nullptr || commit(address, bytes)) return address;
     release(address, bytes);
     return nullptr;
 }

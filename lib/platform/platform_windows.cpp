@@ -12,12 +12,17 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 
 #include "base/alignment.hpp"
+#include "platform/files/observed_file.hpp"
+#include "platform/files/trace_output.hpp"
 #include "platform/platform.hpp"
+#include "platform/process/dynamic_library.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/threads/thread_key.hpp"
+#include "platform/stacks/program_stack.hpp"
+#include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -300,6 +305,123 @@ void write_to_stderr(const char* text, std::size_t bytes) noexcept {
 
 void abort_process() noexcept {
     std::abort();
+}
+
+ObservedFile::ObservedFile(int) noexcept {}
+ObservedFile::ObservedFile(ObservedFile&&) noexcept = default;
+ObservedFile& ObservedFile::operator=(ObservedFile&&) noexcept = default;
+ObservedFile::~ObservedFile() = default;
+std::uint64_t ObservedFile::bytes() const noexcept {
+    return 0;
+}
+std::size_t ObservedFile::read(std::uint64_t, void*, std::size_t) const noexcept {
+    return 0;
+}
+const void* ObservedFile::map(std::size_t) const noexcept {
+    return nullptr;
+}
+ObservedFile ObservedFile::reopen_for_writing() const {
+    return {};
+}
+void* ObservedFile::map_for_writing(std::size_t) const noexcept {
+    return nullptr;
+}
+bool ObservedFile::hold_lock() const noexcept {
+    return false;
+}
+ObservedFile::Lock ObservedFile::lock() const noexcept {
+    return Lock::unknown;
+}
+std::vector<std::uint64_t> numbers_in(const std::string&) {
+    return {};
+}
+ObservedFile open_in(const std::string&, std::uint64_t) {
+    return {};
+}
+bool remove_in(const std::string&, std::uint64_t, const ObservedFile&) {
+    return false;
+}
+
+bool TraceOutput::open(const char* path) noexcept {
+    std::snprintf(path_, sizeof path_, "%s", path);
+    std::snprintf(problem_, sizeof problem_, "recording is not supported on this system");
+    return false;
+}
+
+void TraceOutput::close() noexcept {}
+
+bool TraceOutput::append(Part, Part) noexcept {
+    return false;
+}
+
+bool install_guard(void* address, std::size_t bytes) noexcept {
+    return decommit(address, bytes);
+}
+
+bool remove_guard(void* address, std::size_t bytes) noexcept {
+    return commit(address, bytes);
+}
+
+bool deny_access(void*, std::size_t) noexcept {
+    return false;
+}
+
+std::uint64_t random_bits() noexcept {
+    int on_stack = 0;
+    return monotonic_clock_ns() * 0x9E3779B97F4A7C15 ^ reinterpret_cast<std::uintptr_t>(&on_stack);
+}
+
+const char* const cuda_driver_name = "nvcuda.dll";
+
+bool DynamicLibrary::open(const std::string& name) {
+    handle_ = LoadLibraryA(name.c_str());
+    if (handle_ != nullptr) return true;
+    problem_ = name + ": LoadLibrary failed with error " + std::to_string(GetLastError());
+    return false;
+}
+
+void* DynamicLibrary::find(const char* symbol) const noexcept {
+    return reinterpret_cast<void*>(GetProcAddress(static_cast<HMODULE>(handle_), symbol));
+}
+
+bool handle_faults(FaultFunction) noexcept {
+    return false;
+}
+
+std::size_t capture_stack(std::uintptr_t*, std::size_t, const std::uintptr_t**) noexcept {
+    return 0;
+}
+
+CodeOrigin find_code(std::uintptr_t) noexcept {
+    return {};
+}
+
+bool find_python() noexcept {
+    return false;
+}
+
+std::size_t capture_python_frames(PythonFrame*, std::size_t) noexcept {
+    return 0;
+}
+
+std::uint64_t hash_python_stack(std::size_t) noexcept {
+    return 0;
+}
+
+bool is_python_interpreter(std::uintptr_t) noexcept {
+    return false;
+}
+
+bool runs_python_code(std::uintptr_t) noexcept {
+    return false;
+}
+
+std::uint64_t identify_python_code(const void*) noexcept {
+    return 0;
+}
+
+std::size_t name_python_code(const void*, char*, std::size_t) noexcept {
+    return 0;
 }
 
 }  // namespace tensorpool::platform

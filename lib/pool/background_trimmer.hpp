@@ -1,11 +1,7 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
 
-#include <tensorpool/export.hpp>
 #include <tensorpool/pool_options.hpp>
 
 #include "base/never_destroyed.hpp"
@@ -57,8 +53,8 @@ public:
 
     /// Sets the handlers that take the locks of the trimmer and of the pool list around a fork.
     void watch_forks() noexcept;
-    void before_fork() noexcept;
-    void after_fork_in_parent() noexcept;
+    void before_fork() noexcept { look_mutex_.lock(); }
+    void after_fork_in_parent() noexcept { look_mutex_.unlock(); }
     void after_fork_in_child() noexcept;
     void start_again_in_child() noexcept;
     /// Called in a child that was made without these handlers, and has no other thread.

@@ -1,14 +1,6 @@
-#include "pool/faults.hpp"
+#include "pool/pool.hpp"
 
-#include <cstdio>
-
-#include "base/block_sizes.hpp"
-#include "blocks/thread_registry.hpp"
 #include "events/misuse.hpp"
-#include "pages/address_space.hpp"
-#include "pages/span.hpp"
-#include "platform/platform.hpp"
-#include "platform/process/fault_handler.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {

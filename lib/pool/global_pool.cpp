@@ -1,21 +1,12 @@
 #include <atomic>
-#include <limits>
-#include <mutex>
-#include <string>
 
-#include <tensorpool/memory_pool.hpp>
-
-#include "base/text.hpp"
-#include "blocks/thread_registry.hpp"
-#include "events/limit_kind.hpp"
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
+#include "events/timeline.hpp"
 #include "kinds/hardened_kind.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
-#include "limits/named_budgets.hpp"
-#include "platform/fail.hpp"
-#include "pool/environment_options.hpp"
+#include "limits/budgets.hpp"
+#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {

@@ -1,32 +1,16 @@
 #include "pool/pool.hpp"
 
-#include <algorithm>
-#include <cstring>
-#include <mutex>
-#include <new>
-#include <utility>
-
 #include "blocks/marked_set.hpp"
-#include "blocks/pool_numbers.hpp"
-#include "blocks/thread_registry.hpp"
-#include "events/limit_kind.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/hardened_kind.hpp"
-#include "kinds/kind.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/tool_marks.hpp"
-#include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
-#include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "pool/background_trimmer.hpp"
-#include "pool/faults.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {
@@ -378,6 +362,39 @@ void Pool::add_to(Snapshot& snapshot) const {
 
 events::SnapshotSource::Identity Pool::identify() const noexcept {
     return {TraceSource::pool, parts_.id(), parts_.options.name};
+}
+
+namespace {
+
+// The parts of the free memory add up to the capacity less what is in use, even if other threads
+// allocate and free at the same time: free memory that no other part accounts for is reported as
+// lying between blocks.
+AllocationFailure describe(const PoolStatistics& now, std::size_t bytes,
+                           const pages::Refusal& refusal) noexcept {
+    AllocationFailure failure =
+        base::failure_of(refusal, bytes, now.in_use_bytes, now.capacity_bytes);
+    failure.knows_free = refusal.knows_free;
+    if (!failure.knows_free) return failure;
+    std::size_t free = now.capacity_bytes - std::min(now.in_use_bytes, now.capacity_bytes);
+    const auto take = [&](std::size_t part) {
+        part = std::min(part, free);
+        free -= part;
+        return part;
+    };
+    failure.free_pages = take(refusal.free_pages);
+    failure.largest_free = std::min(refusal.largest_free, failure.free_pages);
+    failure.with_threads = take(now.parked_bytes + now.lost_bytes);
+    failure.between_blocks = free;
+    return failure;
+}
+
+}  // namespace
+
+AllocationError Pool::error_for(std::size_t bytes, const pages::SlowPath& path) const noexcept {
+    AllocationFailure failure = describe(parts_.counters.statistics(), bytes, path.refusal);
+    const limits::BudgetLines lines(path.budget);
+    failure.details = lines.c_str();
+    return {parts_.name(), failure};
 }
 
 }  // namespace abi_2

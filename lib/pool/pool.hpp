@@ -1,20 +1,108 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/detail/allocated_by.hpp>
 #include <tensorpool/memory_pool.hpp>
-#include <tensorpool/statistics.hpp>
 
 #include "events/snapshot_sources.hpp"
-#include "kinds/pool_parts.hpp"
-#include "kinds/route.hpp"
-#include "pool/offer_pace.hpp"
-#include "pool/pool_list.hpp"
+#include "kinds/kind.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
+
+class Pool;
+
+/// The part of each pool that the list uses, guarded by the list's lock.
+struct ListedPool {
+    Pool* next = nullptr;
+    Pool* previous = nullptr;
+    unsigned visits = 0;  // in progress: the pool stays until they end
+};
+
+/// Marks a visit of a pool by the calling thread for the lifetime of this object. Visits nest.
+class OwnVisit {
+public:
+    explicit OwnVisit(const Pool& pool) noexcept;
+    ~OwnVisit();
+    OwnVisit(const OwnVisit&) = delete;
+    OwnVisit& operator=(const OwnVisit&) = delete;
+
+    /// Returns how many visits of this pool by the calling thread are in progress.
+    static unsigned count(const Pool& pool) noexcept;
+
+private:
+    const Pool& pool_;
+    const OwnVisit* const outer_;
+};
+
+/// The list of all pools of the process. `visit` does not hold the list's lock while it calls its
+/// function, so callbacks of the pool may run in a visit. There is one list per process.
+/// Thread-safe.
+class PoolList {
+public:
+    constexpr PoolList() noexcept = default;
+
+    /// Adds a pool to the list.
+    void enter(Pool& pool) noexcept;
+    /// Removes a pool from the list. Waits until no other thread visits this pool. Does not wait
+    /// for visits by the calling thread: exit() in a callback destroys static pools and never
+    /// returns to the visit.
+    void leave(Pool& pool) noexcept;
+    /// Calls `function` with each pool in turn.
+    template <class Function>
+    void visit(Function function) noexcept {
+        for (Pool* pool = first_visit(); pool != nullptr; pool = next_visit(*pool)) {
+            const OwnVisit own(*pool);
+            function(*pool);
+        }
+    }
+
+    // For fork handlers.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+    /// Forgets the visits of other threads, which do not exist in the child of a fork.
+    /// REQUIRES: the lock is held.
+    void forget_visits() noexcept;
+
+private:
+    Pool* first_visit() noexcept {
+        const std::lock_guard guard(mutex_);
+        return begin_visit(first_);
+    }
+    Pool* next_visit(Pool& pool) noexcept;
+    Pool* begin_visit(Pool* pool) noexcept;
+    bool try_leave(Pool& pool) noexcept;
+
+    std::mutex mutex_;
+    Pool* first_ = nullptr;  // under mutex_
+    // Incremented when a visit has ended. Not part of the pool, which may be destroyed by then.
+    std::atomic<std::uint32_t> ended_visits_ = 0;
+};
+
+PoolList& pool_list() noexcept;
+
+/// Decides when it is worth a look whether memory is so short that a pool should offer its free
+/// memory to the system: whenever an eighth of it, at least 4 MiB, was freed since the last look,
+/// and it is at least a 64th of the memory that the process may have. Thread-safe.
+class OfferPace {
+public:
+    static constexpr std::size_t min_bytes = std::size_t{4} << 20;
+
+    /// Returns whether a look is due with `bytes` free bytes that are not offered, in a process
+    /// that may have `max_bytes`.
+    bool is_due(std::size_t bytes, std::size_t max_bytes) noexcept {
+        const std::size_t lowest = lowest_.load(std::memory_order_relaxed);
+        if (bytes < lowest) lowest_.store(bytes, std::memory_order_relaxed);
+        return bytes >= lowest + std::max(min_bytes, bytes / 8) && bytes >= max_bytes / 64;
+    }
+    /// Notes a look.
+    void begin_again(std::size_t bytes) noexcept {
+        lowest_.store(bytes, std::memory_order_relaxed);
+    }
+
+private:
+    // The lowest number of bytes since the last look. Relaxed: if a thread's store is lost, a look
+    // is made earlier or later.
+    std::atomic<std::size_t> lowest_ = 0;
+};
 
 /// Returns whether the pool with this number serves the `malloc` of the process. Callers of malloc
 /// touch their pages themselves.
@@ -134,6 +222,15 @@ std::size_t trim_all_pools() noexcept;
 /// bytes were given or there is no more. Returns the bytes by which the charge fell. Does not call
 /// `on_event`. The caller holds no lock.
 std::size_t give_free_memory_of_pools(const BudgetNode& budget, std::size_t bytes) noexcept;
+
+/// From now on, an access to memory that pools protect stops the program with a report. Installs
+/// handlers for SIGSEGV and SIGBUS (platform/platform.hpp).
+void stop_at_faults() noexcept;
+
+/// Writes the report of an access to `address` into `text`, of which at most `bytes` bytes
+/// including the final null are used. Returns its length; 0 if no pool protects the address. May be
+/// called in a signal handler.
+std::size_t describe_fault(const void* address, char* text, std::size_t bytes) noexcept;
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail

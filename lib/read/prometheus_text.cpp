@@ -1,11 +1,11 @@
-#include "read/prometheus_text.hpp"
+#include <tensorpool/metrics.hpp>
 
 #include <cmath>
 #include <string_view>
 
 #include "base/report_text.hpp"
 
-namespace tensorpool::read {
+namespace tensorpool {
 namespace {
 
 using base::number_text;
@@ -49,10 +49,10 @@ void add_family(std::string& out, const MetricFamily& family) {
 
 }  // namespace
 
-std::string prometheus_text(const std::vector<MetricFamily>& families) {
+std::string to_prometheus(const std::vector<MetricFamily>& families) {
     std::string out;
     for (const MetricFamily& family : families) add_family(out, family);
     return out;
 }
 
-}  // namespace tensorpool::read
+}  // namespace tensorpool

@@ -1,7 +1,6 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
 #include "base/alignment.hpp"
-#include "simulation/block_notes.hpp"
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {

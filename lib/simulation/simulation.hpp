@@ -1,24 +1,7 @@
 #pragma once
 
-#include <cstdint>
-#include <memory>
-#include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/simulation_options.hpp>
-
-#include "device/call_errors.hpp"
-#include "simulation/capture.hpp"
 #include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
-#include "simulation/hazards/watch.hpp"
-#include "simulation/ordering.hpp"
-#include "simulation/schedule/call_book.hpp"
-#include "simulation/schedule/scheduler.hpp"
-#include "simulation/simulated_memory.hpp"
 #include "simulation/simulated_streams.hpp"
 
 namespace tensorpool::device {
@@ -88,5 +71,11 @@ private:
     bool is_supported(SimulatedCall call) const noexcept;
     DeviceStatus keep_error(SimulatedCall call, int device, const DeviceError& error);
 };
+
+/// Records an allocator's note about a block, and paints the block if no queued work uses it.
+void note_block(Simulation& simulation, const BlockNote& note);
+
+/// Fills the start of newly allocated memory with NaNs if `fill_patterns` is set.
+void paint_fresh(const SimulationOptions& options, void* memory, std::size_t bytes) noexcept;
 
 }  // namespace tensorpool::device

@@ -1,17 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <deque>
-#include <functional>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <tensorpool/device/simulated_kernel.hpp>
 
 #include "simulation/hazards/vector_clock.hpp"
-#include "simulation/operation.hpp"
-#include "simulation/schedule/timelines.hpp"
 
 namespace tensorpool::device {
 

@@ -4,7 +4,6 @@
 
 #include "base/report_text.hpp"
 #include "platform/platform.hpp"
-#include "read/prometheus_text.hpp"
 #include "read/record_families.hpp"
 #include "snapshot/process_table.hpp"
 #include "snapshot/typed_records.hpp"
@@ -144,7 +143,7 @@ std::vector<MetricFamily> metric_families(const std::vector<ProcessSnapshot>& sn
 }
 
 std::string to_prometheus(const std::vector<ProcessSnapshot>& snapshots) {
-    return prometheus_text(metric_families(snapshots));
+    return to_prometheus(metric_families(snapshots));
 }
 
 std::string to_prometheus(const ProcessSnapshot& snapshot) {
@@ -160,7 +159,7 @@ std::string to_prometheus(const PoolStatistics& statistics) {
     const std::vector<Process> processes = {Process(snapshot)};
     FamilyList families;
     add_kind(families, processes, "pools");
-    return prometheus_text(families.take());
+    return to_prometheus(families.take());
 }
 
 }  // namespace tensorpool

@@ -13,9 +13,9 @@
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
 #include "limits/budget_table.hpp"
-#include "planned/planned_table.hpp"
+#include "plan/planned_table.hpp"
 #include "read/read_records.hpp"
-#include "stash/stash_table.hpp"
+#include "rest/stash_table.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/scopes/scope_table.hpp"
 

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
-#include <cstdint>
-#include <initializer_list>
 #include <limits>
 
 namespace tensorpool {

@@ -1,18 +1,13 @@
 #include <tensorpool/live_trace.hpp>
 
 #include <algorithm>
-#include <array>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "platform/cycle_counter.hpp"
-#include "platform/platform.hpp"
 #include "platform/process/processes.hpp"
 #include "platform/threads/own_thread.hpp"
-#include "trace/control_finder.hpp"
 #include "trace/ring_view.hpp"
-#include "trace/unix_time.hpp"
+#include "trace/trace_file.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,30 +1,60 @@
 #include "trace/recorder.hpp"
 
 #include <cstdlib>
-#include <cstring>
-#include <new>
-#include <string_view>
-#include <thread>
-#include <utility>
 
-#include <tensorpool/export.hpp>
-#include <tensorpool/heap_profile.hpp>
-
-#include "base/alignment.hpp"
-#include "base/never_destroyed.hpp"
-#include "blocks/thread_registry.hpp"
-#include "platform/fail.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/process/process_mark.hpp"
-#include "platform/stacks/python_frames.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::trace {
 namespace {
 
 constexpr auto relaxed = std::memory_order_relaxed;
+
+/// Returns the open file. Its header is empty if there was no memory.
+platform::SharedMemory share(std::uint64_t request, std::string_view text) noexcept {
+    const std::size_t bytes = sizeof(HoldersHeader) + text.size();
+    platform::SharedMemory file = platform::share_memory(holders_file, bytes);
+    void* const address = std::exchange(file.address, nullptr);
+    if (address == nullptr) return file;
+    if (platform::get_shared_pages(address, bytes)) {
+        const HoldersHeader header{.magic = holders_magic,
+                                   .process = platform::identify_process().number,
+                                   .request = request,
+                                   .bytes = text.size()};
+        std::memcpy(address, &header, sizeof header);
+        text.copy(static_cast<char*>(address) + sizeof header, text.size());  // may have no data
+    }
+    platform::unmap(address, bytes);
+    return file;
+}
+
+}  // namespace
+
+void HolderAnswers::look(Control& control) noexcept {
+    const std::uint64_t request = control.holders_asked.load(relaxed);
+    if (request == control.holders.load(relaxed) || request == passed_on_) return;
+    passed_on_ = request;
+    if (handler_ != nullptr) return handler_(request);
+    publish(control, request, {});
+}
+
+// After a fork, the handler of the child may still answer a request to the parent.
+void HolderAnswers::answer(Control& control, std::uint64_t request,
+                           std::string_view text) noexcept {
+    if (request > passed_on_ || request <= control.holders.load(relaxed)) return;
+    publish(control, request, text);
+}
+
+// The former answer is closed last, so that a reader that finds neither sees a new number.
+void HolderAnswers::publish(Control& control, std::uint64_t request,
+                            std::string_view text) noexcept {
+    const platform::SharedMemory former = std::exchange(file_, share(request, text));
+    control.holders.store(request, std::memory_order_release);
+    platform::close_shared_memory(former);
+}
+
+namespace {
 
 constinit base::NeverDestroyed<Recorder> the_recorder;
 
@@ -116,12 +146,6 @@ bool Recorder::answer_under_lock() noexcept {
     return asked >> request_shift != before >> request_shift;
 }
 
-void Recorder::change_recording(std::uint64_t asked) noexcept {
-    const bool wanted = asked % 2 != 0;
-    if (!wanted && recording_.target_now() == Target::reader) end();
-    if (wanted && recording_.target_now() == Target::none) (void)begin(Target::reader, false);
-}
-
 // The memory of the control stays mapped until the process ends or forks.
 void Recorder::answer_requests() noexcept {
     Control* const control = recording_.control.load(relaxed);
@@ -141,17 +165,6 @@ void Recorder::trim(Control& control, std::uint64_t request) noexcept {
     if (request <= control.trims.load(relaxed)) return;
     control.trimmed_bytes.store(bytes, relaxed);
     control.trims.store(request, std::memory_order_release);
-}
-
-void Recorder::set_holder_handler(HolderHandler handler) noexcept {
-    const std::lock_guard guard(answers_mutex_);
-    holder_answers_.set_handler(handler);
-}
-
-void Recorder::answer_holders(std::uint64_t request, std::string_view text) noexcept {
-    Control* const control = recording_.control.load(std::memory_order_acquire);
-    const std::lock_guard guard(answers_mutex_);
-    if (control != nullptr) holder_answers_.answer(*control, request, text);
 }
 
 // Returns false while another thread sets them: that thread answers the request.
@@ -255,10 +268,6 @@ void Recorder::record(TraceAction action, std::uint64_t source, const void* addr
     the_recorder.get().writer_.record(action, source, address, bytes, alignment);
 }
 
-void Recorder::end_thread() noexcept {
-    writer_.end_thread();
-}
-
 void Recorder::before_fork() noexcept {
     forks_.fetch_add(1, relaxed);
     mutex_.lock();
@@ -274,18 +283,6 @@ void Recorder::after_fork_in_child() noexcept {
     looked_ = false;
     forks_.store(1, relaxed);  // the child does not have the other forking threads
     after_fork_in_parent();
-}
-
-void Recorder::lock_rings() noexcept {
-    answers_mutex_.lock();
-    file_.lock();
-    recording_.rings.lock();
-}
-
-void Recorder::unlock_rings() noexcept {
-    recording_.rings.unlock();
-    file_.unlock();
-    answers_mutex_.unlock();
 }
 
 // The child has neither the memory that it would record into nor its control. This runs first in

@@ -1,21 +1,14 @@
 // The beginning and the end of a recording.
 
 #include <cstring>
-#include <new>
 
-#include "arena/arena_registry.hpp"
-#include "arena/scratch/scratch_registry.hpp"
+#include "arena/arena_state.hpp"
+#include "arena/scratch/scratch_state.hpp"
 #include "blocks/thread_registry.hpp"
-#include "events/snapshot_sources.hpp"
-#include "platform/cycle_counter.hpp"
 #include "platform/environment.hpp"
-#include "platform/fail.hpp"
-#include "platform/stacks/call_stack.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/scopes/scope_table.hpp"
-#include "statistics/segment/segment.hpp"
 #include "trace/recorder.hpp"
-#include "trace/unix_time.hpp"
+#include "statistics/scopes/scope_table.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -137,10 +130,6 @@ void Recorder::end_given_up() noexcept {
     if (recording_.target_now() == Target::file) show_quick_paths();
 }
 
-void Recorder::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
-    recording_.rings.name(kind, source, name);
-}
-
 // The lock of the sources is a leaf, so the thread takes its ring before it.
 void Recorder::record_capacities() noexcept {
     writer_.prepare();
@@ -156,13 +145,6 @@ Control* Recorder::make_private_control() noexcept {
     keep_from_children(*control);
     recording_.control.store(control, std::memory_order_release);
     return control;
-}
-
-void Recorder::finish() noexcept {
-    // The file and the rings are its parent's, and a thread of the parent may have held the lock.
-    if (events::is_unnoticed_child()) return;
-    const std::lock_guard guard(mutex_);
-    if (recording_.target_now() == Target::file && file_.is_open()) file_.finish();
 }
 
 }  // namespace tensorpool::trace

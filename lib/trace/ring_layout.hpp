@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/trace_format.hpp>
+
+#include "platform/platform.hpp"
 
 /// The two pieces of memory that a recorded process shares with its recorder.
 ///
@@ -93,7 +92,7 @@ struct Control {
     // process takes it out.
     Counter profile_interval;
     // Requests to name the holders of arrays so far, and the number of the last one answered,
-    // stored with release after the answer (see holder_answers.hpp).
+    // stored with release after the answer (see trace/recorder.hpp).
     Counter holders_asked;
     Counter holders;
     // The background trimmer waits on it. A process that sends a request adds to it and wakes the

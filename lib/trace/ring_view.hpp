@@ -1,9 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <optional>
-#include <string>
+
+#include <tensorpool/statistics_reader.hpp>
 
 #include "platform/files/observed_file.hpp"
 #include "trace/ring_layout.hpp"
@@ -28,7 +27,10 @@ public:
     std::optional<std::string> open_rings(platform::ObservedFile file);
 
     /// Takes the rings from another view, which then has none.
-    void take_rings_of(RingView& other) noexcept;
+    void take_rings_of(RingView& other) noexcept {
+        std::swap(rings_file_, other.rings_file_);
+        std::swap(rings_, other.rings_);
+    }
 
     bool has_rings() const noexcept { return rings_ != nullptr; }
     Control& control() const noexcept { return *control_; }
@@ -58,5 +60,18 @@ private:
     Control* control_ = nullptr;
     const void* rings_ = nullptr;
 };
+
+/// Throws an AttachError that names the process. 0 stands for a process without a known number.
+[[noreturn]] void fail_to_attach(std::uint64_t process, AttachFailure failure,
+                                 const std::string& what);
+
+/// Finds the control of a process. `what` names the request for messages, such as "to record".
+/// Throws AttachError if there is no control or the process cannot be examined.
+platform::ObservedFile find_control(std::uint64_t process, const char* what);
+
+/// Opens the control of a process for a request other than to record. Throws AttachError, as above.
+RingView open_for_request(std::uint64_t process, const char* what);
+/// Announces a request whose words are stored in the control.
+void announce_request(Control& control) noexcept;
 
 }  // namespace tensorpool::trace

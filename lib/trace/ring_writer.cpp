@@ -1,13 +1,8 @@
 #include "trace/ring_writer.hpp"
 
-#include <algorithm>
-#include <bit>
 #include <utility>
 
 #include <tensorpool/export.hpp>
-
-#include "platform/stacks/call_stack.hpp"
-#include "platform/stacks/python_frames.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -102,10 +97,6 @@ bool RingWriter::make_room(OwnRing& own) noexcept {
     if (has_room(own) && (own.is_announced || announce(own))) return true;
     own.head->dropped.store(own.head->dropped.load(relaxed) + 1, relaxed);
     return false;
-}
-
-bool RingWriter::has_room(OwnRing& own) noexcept {
-    return own.next != own.room_until || find_room(own);
 }
 
 bool RingWriter::take_ring(OwnRing& own) noexcept {

@@ -1,17 +1,43 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
+#include "base/random_distance.hpp"
 #include "platform/cycle_counter.hpp"
-#include "platform/platform.hpp"
 #include "platform/stacks/program_stack.hpp"
-#include "trace/recording.hpp"
-#include "trace/ring_layout.hpp"
-#include "trace/stack_sampling.hpp"
 #include "trace/trace_file.hpp"
 
 namespace tensorpool::trace {
+
+/// Decides which allocations of a recording have their stacks recorded: one every `interval` bytes
+/// on average.
+class SampleDistance {
+public:
+    /// Starts sampling for a thread. An interval of 0 samples nothing; `seed` should differ between
+    /// threads.
+    void begin(std::uint64_t interval, std::uint64_t seed) noexcept {
+        interval_ = interval;
+        distance_ = base::RandomDistance(seed);
+        left_ = next();
+    }
+    /// Returns true if an allocation of `bytes` bytes is to be sampled.
+    bool takes(std::uint64_t bytes) noexcept {
+        left_ -= static_cast<std::int64_t>(bytes);
+        if (left_ >= 0) [[likely]]
+            return false;
+        left_ = next();
+        return interval_ != 0;
+    }
+
+private:
+    static constexpr std::int64_t never = INT64_MAX;
+
+    std::int64_t next() noexcept {
+        return interval_ == 0 ? never : distance_.next(static_cast<double>(interval_));
+    }
+
+    std::uint64_t interval_ = 0;
+    base::RandomDistance distance_;
+    std::int64_t left_ = never;
+};
 
 /// The calling thread's ring, as its writer sees it. Zeroed: there is none yet, which looks like a
 /// full ring.
@@ -66,7 +92,7 @@ public:
 
 private:
     bool make_room(OwnRing& own) noexcept;
-    bool has_room(OwnRing& own) noexcept;
+    bool has_room(OwnRing& own) noexcept { return own.next != own.room_until || find_room(own); }
     bool take_ring(OwnRing& own) noexcept;
     bool announce(OwnRing& own) noexcept;
     bool find_room(OwnRing& own) noexcept;

@@ -1,7 +1,6 @@
 #include "trace/rings.hpp"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <iterator>
 #include <new>
@@ -70,11 +69,6 @@ void Rings::end() noexcept {
     }
 }
 
-void Rings::forget() noexcept {
-    platform::close_shared_memory(memory_);
-    memory_ = {};
-}
-
 Rings::Taken Rings::take() noexcept {
     const std::lock_guard guard(mutex_);
     std::size_t ring = ring_count;
@@ -91,15 +85,6 @@ Rings::Taken Rings::take() noexcept {
         header().rings.store(ring + 1, std::memory_order_release);
     }
     return {ring, &head(ring), entries(ring)};
-}
-
-void Rings::count_left_out() noexcept {
-    header().left_out.fetch_add(1, relaxed);
-}
-
-void Rings::give_back(std::size_t ring) noexcept {
-    const std::lock_guard guard(mutex_);
-    taken_[ring / 64] &= ~(std::uint64_t{1} << ring % 64);
 }
 
 void Rings::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <mutex>
-#include <string_view>
 
-#include "platform/platform.hpp"
+#include "events/recorder_hooks.hpp"
 #include "trace/ring_layout.hpp"
 
 namespace tensorpool::trace {
@@ -14,8 +11,6 @@ namespace tensorpool::trace {
 class Rings {
 public:
     constexpr Rings() noexcept = default;
-    Rings(const Rings&) = delete;
-    Rings& operator=(const Rings&) = delete;
 
     enum class Sharing : bool { no, yes };
     /// Gets memory for a new recording. The memory of the last one stays mapped where threads may
@@ -25,7 +20,10 @@ public:
     /// its own.
     void end() noexcept;
     /// Forgets the rings in the child of a fork, which has no access to them.
-    void forget() noexcept;
+    void forget() noexcept {
+        platform::close_shared_memory(memory_);
+        memory_ = {};
+    }
 
     struct Taken {
         std::size_t ring;
@@ -35,8 +33,11 @@ public:
     /// Takes a ring for the calling thread and populates its pages.
     Taken take() noexcept;
     /// Counts a thread that found no ring.
-    void count_left_out() noexcept;
-    void give_back(std::size_t ring) noexcept;
+    void count_left_out() noexcept { header().left_out.fetch_add(1, std::memory_order_relaxed); }
+    void give_back(std::size_t ring) noexcept {
+        const std::lock_guard guard(mutex_);
+        taken_[ring / 64] &= ~(std::uint64_t{1} << ring % 64);
+    }
 
     void name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept;
     /// Returns the number of a module, from 1; 0 if there is no room for it.
@@ -74,5 +75,28 @@ private:
     // free.
     std::uint16_t module_numbers_[2 * module_count] = {};
 };
+
+/// The state that recording threads share: the rings, their target, and the number of the
+/// recording. The recorder changes it; a recording thread reads it on its slow path.
+struct Recording {
+    enum class Target : std::uint8_t { none, file, reader };
+
+    Rings rings;
+    /// Counts recordings; 0: there was none yet. Each ring of a thread belongs to one recording.
+    std::atomic<std::uint64_t> number = 0;
+    std::atomic<Target> target = Target::none;
+    std::atomic<Control*> control = nullptr;
+
+    Target target_now() const noexcept { return target.load(std::memory_order_relaxed); }
+};
+
+/// Ends a recording if the reader is gone or the file accepts no more data. Calls stop recording at
+/// once. Everything else follows on the next slow path, because the caller may hold locks.
+inline void give_up_recording() noexcept {
+    auto& hooks = events::recorder_hooks;
+    hooks.record.store(nullptr, std::memory_order_relaxed);
+    // No real number of requests reaches this value.
+    hooks.answered.store(UINT64_MAX, std::memory_order_relaxed);
+}
 
 }  // namespace tensorpool::trace

@@ -1,12 +1,10 @@
 #include "trace/trace_file.hpp"
-#include "trace/unix_time.hpp"
 
 #include <algorithm>
 #include <cstring>
 #include <thread>
 
 #include "platform/cycle_counter.hpp"
-#include "platform/fail.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -50,14 +48,6 @@ void TraceFile::finish() noexcept {
 void TraceFile::forget() noexcept {
     output_.close();
     for (auto& writes : writes_) writes.store(false, relaxed);  // set by threads of the parent
-}
-
-bool TraceFile::claim(std::size_t ring) noexcept {
-    return !writes_[ring].exchange(true, std::memory_order_acquire);
-}
-
-bool TraceFile::write_out(std::size_t ring) noexcept {
-    return claim(ring) && write_claimed(ring);
 }
 
 // Runs at exit. Waits a moment for a thread that is writing its ring out, but not forever: if a

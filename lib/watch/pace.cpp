@@ -1,6 +1,5 @@
 #include "watch/pace.hpp"
 
-#include <algorithm>
 #include <utility>
 
 namespace tensorpool::watch {
@@ -39,21 +38,6 @@ void Pace::look(std::uint64_t now) noexcept {
     for (Account& account : accounts_) account.saved_ns += elapsed + more;
     const double known = shared_->rate.load(std::memory_order_relaxed);
     shared_->rate.store(std::max(bytes_ / time_, kept * known), std::memory_order_relaxed);
-}
-
-double Pace::cost_of(const Account& account, const Terms& terms) noexcept {
-    return account.cost_ns == 0 ? terms.first_cost_ns : account.cost_ns;
-}
-
-double Pace::time_of_block(const Account& account, const Terms& terms) noexcept {
-    return (cost_of(account, terms) + account.free_cost_ns) / terms.share;
-}
-
-bool Pace::may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
-    Account& account = accounts_[watcher];
-    const double time = std::max(time_of_block(account, terms), cost_ns / terms.share);
-    account.wanted_ns = terms.haste * time;
-    return account.saved_ns >= account.wanted_ns;
 }
 
 void Pace::count(unsigned watcher, const Terms& terms, double cost_ns) noexcept {

@@ -2,12 +2,44 @@
 
 #include <array>
 #include <atomic>
-#include <cstdint>
 
 #include "base/random_distance.hpp"
-#include "watch/countdown.hpp"
 
 namespace tensorpool::watch {
+
+/// The most watchers that there can be (kinds/watcher.hpp).
+inline constexpr unsigned max_watchers = 4;
+
+/// The bytes of requests through one cache until a watcher looks at one.
+struct Distance {
+    /// Leaves room for the bytes of any request.
+    static constexpr std::int64_t never = INT64_MAX / 2;
+
+    std::int64_t left = 0;
+    /// The mean of the random distance, which determines what the request at its end stands for.
+    /// If it is 0, the watcher only chooses a new distance there.
+    double mean = 0;
+};
+
+/// What the countdown of a cache (`ThreadCache::bytes_to_sample`) counts down to: the shortest of
+/// the distances of all watchers. At first all of them have ended.
+struct Countdown {
+    std::array<Distance, max_watchers> distances;
+    std::int64_t armed = 0;
+
+    /// Reduces all distances by what the countdown has counted since `arm`, and returns that.
+    std::int64_t settle(std::int64_t countdown) noexcept {
+        const std::int64_t used = armed - countdown;
+        for (Distance& distance : distances) distance.left -= used;
+        armed = countdown;
+        return used;
+    }
+    /// Returns the next countdown.
+    std::int64_t arm() noexcept {
+        const auto shorter = [](const Distance& a, const Distance& b) { return a.left < b.left; };
+        return armed = std::ranges::min_element(distances, shorter)->left;
+    }
+};
 
 /// How much of each thread's time the blocks of a watcher may take.
 struct Terms {
@@ -64,7 +96,12 @@ public:
     void look(std::uint64_t now) noexcept;
 
     /// Returns whether the watcher may take a block that costs at least `cost_ns` now.
-    bool may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
+    bool may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
+        Account& account = accounts_[watcher];
+        const double time = std::max(time_of_block(account, terms), cost_ns / terms.share);
+        account.wanted_ns = terms.haste * time;
+        return account.saved_ns >= account.wanted_ns;
+    }
     /// Counts what the allocation of a block cost, or its free.
     void count(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
     void count_free(unsigned watcher, double cost_ns) noexcept;
@@ -81,8 +118,12 @@ private:
         double free_cost_ns = 0;
         double share = 0;  // 0 before the first distance
     };
-    static double cost_of(const Account& account, const Terms& terms) noexcept;
-    static double time_of_block(const Account& account, const Terms& terms) noexcept;
+    static double cost_of(const Account& account, const Terms& terms) noexcept {
+        return account.cost_ns == 0 ? terms.first_cost_ns : account.cost_ns;
+    }
+    static double time_of_block(const Account& account, const Terms& terms) noexcept {
+        return (cost_of(account, terms) + account.free_cost_ns) / terms.share;
+    }
 
     base::RandomDistance random_;
     SharedPace* shared_ = nullptr;

@@ -83,8 +83,11 @@ void ComponentTable::add_call(const std::string& list, int line, const std::stri
         if (!headers && !is_source(*word)) continue;
         const std::string file = (folder / *word).lexically_normal().generic_string();
         named_.push_back({list, line, file, component, headers});
-        if (!of_component) continue;
-        components_.emplace(file, component);
+        if (!of_component) {
+            components_.emplace(file, "");  // a part of another target
+            continue;
+        }
+        components_[file] = component;
         if (!headers) of_layers_[layer_of(file)].insert(component);
     }
 }

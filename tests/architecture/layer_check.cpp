@@ -24,11 +24,7 @@ const std::regex standard_header(R"re([a-z_0-9]+|std(def|int)\.h)re");
 
 class Check {
 public:
-    explicit Check(const fs::path& root) : root_(root) {
-        std::ifstream text(root / "lib/layers.txt");
-        if (!text) throw std::runtime_error((root / "lib/layers.txt").string() + " cannot be read");
-        table_ = LayerTable::read(text);
-    }
+    explicit Check(const fs::path& root) : root_(root), table_(read_table("lib")) {}
 
     std::vector<Violation> run() {
         for (const auto& [header, layer] : table_.headers()) {
@@ -38,11 +34,58 @@ public:
         for (const char* const folder : {"lib", "include"}) {
             for (const std::string& file : sources_below(root_, folder)) check_file(file);
         }
+        if (fs::exists(root_ / command_folder)) check_command();
         std::ranges::sort(found_, {}, [](const Violation& v) { return std::tie(v.file, v.line); });
         return std::move(found_);
     }
 
 private:
+    static constexpr const char* command_folder = "tools/tensorpool";
+
+    LayerTable read_table(const std::string& folder) const {
+        const std::string file = folder + "/layers.txt";
+        std::ifstream text(root_ / file);
+        if (!text) throw std::runtime_error((root_ / file).string() + " cannot be read");
+        return LayerTable::read(text, file);
+    }
+
+    /// Checks what the sources in the folders of the command include. The files beside these
+    /// folders may include all of them.
+    void check_command() {
+        const LayerTable table = read_table(command_folder);
+        for (const std::string& file : sources_below(root_, command_folder)) {
+            const std::string folder = folder_in_command(file);
+            if (folder.empty()) continue;
+            std::ifstream text(root_ / file);
+            std::string line;
+            for (int number = 1; std::getline(text, line); ++number) {
+                const std::optional<Include> include = include_of(line);
+                if (include && include->quoted)
+                    check_command_include(table, file, number, folder, include->name);
+            }
+        }
+    }
+
+    void check_command_include(const LayerTable& table, const std::string& file, int number,
+                               const std::string& folder, const std::string& included) {
+        fs::path ours = fs::path(command_folder) / included;
+        if (!fs::is_regular_file(root_ / ours)) ours = fs::path(file).parent_path() / included;
+        const std::string used = folder_in_command(ours.lexically_normal().generic_string());
+        const std::string layer = table.has(folder) ? folder : "subcommand";
+        const bool is_there = fs::is_regular_file(root_ / ours);
+        if (!is_there || used == folder || (table.has(used) && table.may_use(layer, used))) return;
+        add(file, number,
+            (layer == folder ? "layer " : "subcommand ") + folder + " includes " + included +
+                " of " + (used.empty() ? "the whole command" : used) +
+                "; allowed: " + table.allowed(layer));
+    }
+
+    /// Returns the first folder below the command's; "" for a file that lies in none.
+    static std::string folder_in_command(const std::string& file) {
+        const fs::path below = fs::path(file).lexically_relative(command_folder);
+        return std::next(below.begin()) == below.end() ? "" : below.begin()->string();
+    }
+
     static std::string in_header_folder(const std::string& file) {
         return file.substr(header_folder.size());
     }
@@ -63,9 +106,10 @@ private:
             if (header == table_.headers().end()) return std::nullopt;
             return header->second;
         }
-        const std::string folder = (++fs::path(file).begin())->string();
-        if (!table_.has(folder)) return std::nullopt;
-        return folder;
+        // Some folders of a layer have a line of their own.
+        for (fs::path folder = folder_of(file); !folder.empty(); folder = folder.parent_path())
+            if (table_.has(folder.generic_string())) return folder.generic_string();
+        return std::nullopt;
     }
 
     void check_file(const std::string& file) {

@@ -62,6 +62,20 @@ TEST_F(PlantedFault, ReportsIncludeOfHigherLayer) {
               "allowed: the standard library only\n");
 }
 
+TEST_F(PlantedFault, FolderMayHaveALineOfItsOwn) {
+    write("lib/layers.txt",
+          "layer base\nlayer platform base\nlayer pages base platform\n"
+          "layer pool base platform pages\nlayer pages/bindings base pages pool\n"
+          "header pool.hpp pool\nheader detail/bits.hpp base\n");
+    write("lib/pages/bindings/deep/span.cpp", "#include <tensorpool/pool.hpp>\n");
+    EXPECT_EQ(found(), "");
+    write("lib/pages/span.hpp", "#include \"pages/bindings/span.hpp\"\n");
+    write("lib/pages/bindings/span.hpp", "");
+    EXPECT_EQ(found(),
+              "lib/pages/span.hpp:1: layer pages includes pages/bindings/span.hpp of layer "
+              "pages/bindings; allowed: base, platform\n");
+}
+
 TEST_F(PlantedFault, ReportsIncludeThroughParentFolder) {
     write("lib/pages/span.cpp", "#include \"../pool/pool.hpp\"\n");
     write("lib/pool/pool.hpp", "#pragma once\n");
@@ -159,6 +173,25 @@ TEST_F(PlantedFault, ReportsMissingIncludesAndHeaders) {
 TEST_F(PlantedFault, MissingTableThrows) {
     fs::remove(root_ / "lib/layers.txt");
     EXPECT_THROW(check_layers(root_), std::runtime_error);
+}
+
+TEST_F(PlantedFault, ReportsSubcommandThatIncludesAnother) {
+    write("tools/tensorpool/layers.txt",
+          "layer common\nlayer formats common\nlayer subcommand common formats\n");
+    write("tools/tensorpool/main.cpp", "#include \"plan/plan.hpp\"\n");
+    write("tools/tensorpool/common/table.hpp", "#include <string>\n");
+    write("tools/tensorpool/formats/trace/trace.hpp", "#include \"common/table.hpp\"\n");
+    write("tools/tensorpool/plan/plan.hpp", "#include \"formats/trace/trace.hpp\"\n");
+    write("tools/tensorpool/plan/plan.cpp", "#include \"plan/plan.hpp\"\n#include \"plan.hpp\"\n");
+    EXPECT_EQ(found(), "");
+    write("tools/tensorpool/top/top.cpp",
+          "#include \"common/table.hpp\"\n#include \"plan/plan.hpp\"\n");
+    write("tools/tensorpool/common/table.hpp", "#include \"../formats/trace/trace.hpp\"\n");
+    EXPECT_EQ(found(),
+              "tools/tensorpool/common/table.hpp:1: layer common includes "
+              "../formats/trace/trace.hpp of formats; allowed: the standard library only\n"
+              "tools/tensorpool/top/top.cpp:2: subcommand top includes plan/plan.hpp of plan; "
+              "allowed: common, formats\n");
 }
 
 }  // namespace

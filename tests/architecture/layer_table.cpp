@@ -6,7 +6,7 @@
 
 namespace tensorpool::architecture {
 
-LayerTable LayerTable::read(std::istream& text) {
+LayerTable LayerTable::read(std::istream& text, const std::string& name) {
     LayerTable table;
     std::string line;
     for (int number = 1; std::getline(text, line); ++number) {
@@ -14,24 +14,23 @@ LayerTable LayerTable::read(std::istream& text) {
         std::string kind;
         if (!(words >> kind) || kind.starts_with('#')) continue;
         try {
-            if (kind == "layer") {
-                table.add_layer(words);
+            if (kind == "layer" || kind == "product") {
+                table.add_layer(words, kind == "product");
             } else if (kind == "header") {
                 table.add_header(words);
             } else if (kind == "folder") {
                 table.add_folder(words);
             } else {
-                throw std::runtime_error("'" + kind + "', expected 'layer', 'header' or 'folder'");
+                throw std::runtime_error("'" + kind + "', expected 'layer', 'product', 'header' or 'folder'");
             }
         } catch (const std::runtime_error& error) {
-            throw std::runtime_error("lib/layers.txt:" + std::to_string(number) + ": " +
-                                     error.what());
+            throw std::runtime_error(name + ':' + std::to_string(number) + ": " + error.what());
         }
     }
     return table;
 }
 
-void LayerTable::add_layer(std::istream& words) {
+void LayerTable::add_layer(std::istream& words, bool is_product) {
     std::string layer;
     if (!(words >> layer)) throw std::runtime_error("a layer without a name");
     if (has(layer)) throw std::runtime_error("layer '" + layer + "' is listed twice");
@@ -41,8 +40,13 @@ void LayerTable::add_layer(std::istream& words) {
             throw std::runtime_error("layer '" + layer + "' uses '" + word +
                                      "', expected a layer of an earlier line");
         }
+        if (!is_product && products_.contains(word)) {
+            throw std::runtime_error("layer '" + layer + "' of the core uses the product '" + word +
+                                     "'");
+        }
         used.insert(word);
     }
+    if (is_product) products_.insert(layer);
     used_by_.emplace(layer, std::move(used));
 }
 

@@ -59,9 +59,17 @@ TEST(LayerTable, RejectsUseOfLayerListedLater) {
               "lib/layers.txt:2: layer 'pages' uses 'pool', expected a layer of an earlier line");
 }
 
+TEST(LayerTable, RejectsProductsBelowTheCore) {
+    EXPECT_EQ(error_of("layer base\nproduct device base\nlayer pages base device\n"),
+              "lib/layers.txt:3: layer 'pages' of the core uses the product 'device'");
+    const LayerTable table =
+        read("layer base\nproduct device base\nproduct simulation base device\n");
+    EXPECT_TRUE(table.may_use("simulation", "device"));
+}
+
 TEST(LayerTable, RejectsInvalidLines) {
     EXPECT_EQ(error_of("layr base\n"),
-              "lib/layers.txt:1: 'layr', expected 'layer', 'header' or 'folder'");
+              "lib/layers.txt:1: 'layr', expected 'layer', 'product', 'header' or 'folder'");
     EXPECT_NE(error_of("layer\n"), "");
     EXPECT_NE(error_of("layer base\nlayer base\n"), "");
     EXPECT_NE(error_of("layer base\nheader bits.hpp\n"), "");

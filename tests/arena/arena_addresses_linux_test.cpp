@@ -15,10 +15,10 @@
 
 #include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "statistics/records/record_values.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool {
 namespace {

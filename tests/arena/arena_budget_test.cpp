@@ -44,18 +44,6 @@ TEST(ArenaBudget, ChargeIsTheCapacity) {
     EXPECT_EQ(process.in_use(), 0U);
 }
 
-TEST(ArenaBudget, InitialCapacityLeavesAReservationWhole) {
-    Budget budget("arenas", {.hard = 64 * mib});
-    const BudgetReservation reserved = budget.reserve(64 * mib);
-    ArenaOptions options = options_with(budget);
-    options.initial_capacity = 64 * mib;
-    Arena arena(options);
-    EXPECT_EQ(budget.in_use(), 64 * mib);
-    (void)arena.allocate(100);
-    EXPECT_EQ(budget.in_use(), 64 * mib);
-    EXPECT_EQ(budget.statistics().reserved_bytes, 0U);
-}
-
 TEST(ArenaBudget, InitialCapacityIsChargedByTheFirstAllocation) {
     Budget budget("arenas", {.hard = 6 * mib});
     ArenaOptions options = options_with(budget);

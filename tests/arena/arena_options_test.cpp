@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "arena/arena_defaults.hpp"
+#include "arena/arena_state.hpp"
 #include "arena/arena_test.hpp"
 #include "support/run_program.hpp"
 

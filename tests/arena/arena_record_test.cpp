@@ -1,6 +1,6 @@
 // The statistics of arenas and scratches in the segment, and what readers see there.
 
-#include "arena/arena_record.hpp"
+#include "arena/arena_memory.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // The state of arenas in the child of a fork.
 
-#include "arena/arena_registry.hpp"
+#include "arena/arena_state.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 #include <tensorpool/arena.hpp>

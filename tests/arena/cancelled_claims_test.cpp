@@ -1,4 +1,4 @@
-#include "arena/cancelled_claims.hpp"
+#include "arena/release_history.hpp"
 
 #include <gtest/gtest.h>
 

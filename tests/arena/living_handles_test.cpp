@@ -1,4 +1,4 @@
-#include "arena/living_handles.hpp"
+#include "arena/arena_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,9 +6,9 @@
 
 #include <tensorpool/arena.hpp>
 
-#include "arena/arena_registry.hpp"
+#include "arena/arena_state.hpp"
 #include "arena/arena_test.hpp"
-#include "arena/scratch/scratch_operators.hpp"
+#include "arena/scratch/scratch_state.hpp"
 #include "support/waits_for_lock_linux.hpp"
 
 namespace tensorpool::arena {

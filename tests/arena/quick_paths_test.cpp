@@ -12,9 +12,9 @@
 
 #include <tensorpool/scratch.hpp>
 
-#include "arena/arena_registry.hpp"
+#include "arena/arena_state.hpp"
 #include "arena/arena_test.hpp"
-#include "arena/scratch/scratch_registry.hpp"
+#include "arena/scratch/scratch_state.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
 

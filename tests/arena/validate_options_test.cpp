@@ -1,4 +1,4 @@
-#include "arena/validate_options.hpp"
+#include "arena/arena_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/linked_list.hpp"
+#include "base/registry.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "base/multiply.hpp"
+#include "base/alignment.hpp"
 
 #include <gtest/gtest.h>
 

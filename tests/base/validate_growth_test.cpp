@@ -1,4 +1,4 @@
-#include "base/validate_growth.hpp"
+#include "base/checks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "blocks/biased_lock.hpp"
+#include "blocks/kept_large_blocks.hpp"
 
 #include <gtest/gtest.h>
 

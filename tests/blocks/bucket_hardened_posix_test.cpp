@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "blocks/bucket_hardened.hpp"
+#include "blocks/bucket_shard.hpp"
 #include "blocks/pool_parts.hpp"
 #include "platform/platform.hpp"
 

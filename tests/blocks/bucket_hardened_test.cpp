@@ -1,4 +1,4 @@
-#include "blocks/bucket_hardened.hpp"
+#include "blocks/bucket_shard.hpp"
 
 #include <gtest/gtest.h>
 

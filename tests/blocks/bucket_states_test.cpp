@@ -1,6 +1,6 @@
 // States of blocks: a block is in use from begin_use to end_use.
 
-#include "blocks/bucket_states.hpp"
+#include "blocks/bucket_traits.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "blocks/direct_calls.hpp"
+#include "blocks/bucket_set.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "blocks/large_magazine.hpp"
+#include "blocks/kept_large_blocks.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "blocks/loaded_blocks.hpp"
+#include "blocks/magazine_pair.hpp"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <vector>
 
-#include "blocks/bucket_states.hpp"
+#include "blocks/bucket_traits.hpp"
 #include "blocks/pool_parts.hpp"
 
 namespace tensorpool::blocks {

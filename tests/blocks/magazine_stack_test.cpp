@@ -1,4 +1,4 @@
-#include "blocks/magazine_stack.hpp"
+#include "blocks/depot.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "blocks/parked_room.hpp"
+#include "blocks/cache.hpp"
 
 #include <gtest/gtest.h>
 

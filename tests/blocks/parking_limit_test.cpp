@@ -1,4 +1,4 @@
-#include "blocks/parking_limit.hpp"
+#include "blocks/bucket_set.hpp"
 
 #include <gtest/gtest.h>
 

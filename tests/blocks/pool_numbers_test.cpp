@@ -1,4 +1,4 @@
-#include "blocks/pool_numbers.hpp"
+#include "blocks/thread_registry.hpp"
 
 #include <gtest/gtest.h>
 

@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "blocks/direct_calls.hpp"
-#include "blocks/pool_numbers.hpp"
+#include "blocks/bucket_set.hpp"
 #include "blocks/thread_registry.hpp"
 #include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "blocks/quarantine.hpp"
+#include "blocks/bucket_set.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool::blocks {

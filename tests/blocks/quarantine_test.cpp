@@ -1,4 +1,4 @@
-#include "blocks/quarantine.hpp"
+#include "blocks/bucket_set.hpp"
 
 #include <gtest/gtest.h>
 

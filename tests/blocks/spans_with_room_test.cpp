@@ -1,4 +1,4 @@
-#include "blocks/spans_with_room.hpp"
+#include "blocks/bucket_shard.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "blocks/pool_numbers.hpp"
+#include "blocks/thread_registry.hpp"
 
 namespace tensorpool::testing {
 

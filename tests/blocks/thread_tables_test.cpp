@@ -1,4 +1,4 @@
-#include "blocks/thread_tables.hpp"
+#include "blocks/thread_registry.hpp"
 
 #include <gtest/gtest.h>
 

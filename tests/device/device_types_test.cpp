@@ -29,7 +29,7 @@ TEST(RegisteredDeviceType, NamesItsDevicesEverywhere) {
     EXPECT_EQ(device_count(type), 2);
     Runtime& runtime = get_runtime({type, 1});
     EXPECT_EQ(to_string(runtime.device()), "npu:1");
-    const DeviceMemory memory = runtime.allocate(1000);
+    const DeviceAllocation memory = runtime.allocate(1000);
     EXPECT_EQ(std::string(runtime.allocator().statistics().device), "npu:1");
     EXPECT_EQ(runtime.allocator().memory_device().type, 12) << "an extension device of DLPack";
     EXPECT_THROW((void)get_runtime({type, 2}), std::invalid_argument);

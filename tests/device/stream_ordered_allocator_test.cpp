@@ -202,7 +202,7 @@ TEST(StreamOrderedRuntime, TakesDeviceMemoryFromTheDriver) {
     Runtime runtime(backend, {DeviceType::simulated, 0}, options);
     EXPECT_EQ(runtime.caching_allocator(), nullptr);
     EXPECT_EQ(runtime.allocator().statistics().kind, DeviceStatistics::Kind::caching);
-    DeviceMemory memory;
+    DeviceAllocation memory;
     {
         const DeviceStream stream(runtime);
         memory = runtime.allocate(1000, stream);

@@ -1,4 +1,4 @@
-#include "events/failed_checks.hpp"
+#include "events/misuse.hpp"
 
 #include <gtest/gtest.h>
 

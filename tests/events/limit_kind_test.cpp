@@ -1,4 +1,4 @@
-#include "events/limit_kind.hpp"
+#include "events/timeline.hpp"
 
 #include <gtest/gtest.h>
 

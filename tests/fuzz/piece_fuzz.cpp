@@ -4,7 +4,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "stash/pieces/fed_piece.hpp"
+#include "rest/pieces/fed_piece.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
     try {

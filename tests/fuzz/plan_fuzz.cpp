@@ -4,7 +4,7 @@
 #include <span>
 #include <stdexcept>
 
-#include "planned/fed_plan.hpp"
+#include "plan/fed_plan.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t count) {
     try {

@@ -8,7 +8,6 @@
 #include <cstring>
 #include <string_view>
 
-#include "interpose/bootstrap_buffer.hpp"
 #include "platform/process/next_function_linux.hpp"
 
 namespace tensorpool {

@@ -12,7 +12,7 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "platform/platform.hpp"
-#include "pool/faults.hpp"
+#include "pool/pool.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool {

@@ -1,5 +1,5 @@
 // What a pool does for servers of its blocks and for borrowers of its memory. The ones of plans are
-// tested in tests/planned.
+// tested in tests/plan.
 
 #include <gtest/gtest.h>
 
@@ -13,9 +13,8 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "kinds/served_kind.hpp"
-#include "pages/served_memory.hpp"
+#include "pages/page_map.hpp"
 #include "pool/pool.hpp"
-#include "pool/pool_list.hpp"
 
 namespace tensorpool {
 namespace {

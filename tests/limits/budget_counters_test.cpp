@@ -42,35 +42,6 @@ TEST_F(BudgetCountersTest, ChargesRaiseThePeak) {
     EXPECT_EQ(counters.statistics().peak_bytes, 70U);
 }
 
-TEST_F(BudgetCountersTest, ChargesUseWhatIsSetAsideFirst) {
-    counters.charge(60);
-    counters.set_aside(60);
-    EXPECT_EQ(counters.use_reserved(40), 0U);
-    EXPECT_EQ(counters.use_reserved(40), 20U);
-    EXPECT_EQ(counters.reserved(), 0U);
-    EXPECT_EQ(counters.in_use(), 60U) << "what is set aside is in use";
-}
-
-TEST_F(BudgetCountersTest, CancelledChargesFillLivingReservationsOnly) {
-    counters.charge(60);
-    counters.set_aside(60);
-    counters.use_reserved(60);
-    EXPECT_EQ(counters.restore_reserved(70), 10U);
-    EXPECT_EQ(counters.reserved(), 60U);
-    EXPECT_EQ(counters.end_reservation(60), 60U);
-    EXPECT_EQ(counters.restore_reserved(20), 20U) << "no reservation is left";
-}
-
-TEST_F(BudgetCountersTest, EndOfAReservationReturnsWhatWasNotUsed) {
-    counters.charge(90);
-    counters.set_aside(60);
-    counters.set_aside(30);
-    counters.use_reserved(50);
-    EXPECT_EQ(counters.end_reservation(60), 40U);
-    EXPECT_EQ(counters.end_reservation(SIZE_MAX), 0U);
-    EXPECT_EQ(counters.reserved(), 0U);
-}
-
 TEST_F(BudgetCountersTest, ChargeOutlivesTheEndWithoutLimits) {
     counters.charge(80);
     counters.end();

@@ -11,18 +11,19 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/errors.hpp>
 
+#include "limits/charged.hpp"
 #include "support/wait_until.hpp"
 
 namespace tensorpool {
 namespace {
 
-/// Holds a reservation of a child of a budget and gives it when it is asked.
-class ReservationHolder : public MemoryHolder {
+/// Holds a charge of a child of a budget and gives it when it is asked.
+class ChargeHolder : public MemoryHolder {
 public:
-    ReservationHolder(Budget& budget, std::size_t bytes, HolderOptions options = {})
+    ChargeHolder(Budget& budget, std::size_t bytes, HolderOptions options = {})
         : bytes_(bytes),
           held_(budget, "held"),
-          reserved_(held_.reserve(bytes)),
+          charged_(held_, bytes),
           registration_(budget.add_holder(*this, std::move(options))) {}
 
     std::size_t available() const noexcept override {
@@ -36,8 +37,8 @@ public:
         if (given_in != nullptr) given_in->push_back(this);
         const std::size_t kept = std::min(keeps, bytes_);
         keeps = 0;
-        reserved_.give_back();
-        if (kept != 0) reserved_ = held_.reserve(kept);
+        charged_.give_back();
+        if (kept != 0) charged_ = testing::Charged(held_, kept);
         return std::exchange(bytes_, kept) - kept;
     }
 
@@ -46,19 +47,19 @@ public:
     std::size_t keeps = 0;  // when it is asked first
     std::function<void()> before_answering;
     std::function<void()> before_giving;
-    std::vector<ReservationHolder*>* given_in = nullptr;
+    std::vector<ChargeHolder*>* given_in = nullptr;
 
 private:
     std::size_t bytes_;
     Budget held_;
-    BudgetReservation reserved_;
+    testing::Charged charged_;
     HolderRegistration registration_;
 };
 
 TEST(BudgetHolders, GiveBeforeARequestIsRefused) {
     Budget budget("cache", {.hard = 100});
-    ReservationHolder holder(budget, 60);
-    const BudgetReservation more = budget.reserve(70);
+    ChargeHolder holder(budget, 60);
+    const testing::Charged more(budget, 70);
     EXPECT_EQ(holder.asked, 1);
     EXPECT_EQ(holder.last_asked, 30U) << "what is missing";
     EXPECT_EQ(budget.in_use(), 70U);
@@ -70,13 +71,13 @@ TEST(BudgetHolders, GiveBeforeARequestIsRefused) {
 
 TEST(BudgetHolders, GiveBeforeTheSoftLimitIsExceeded) {
     Budget budget("cache", {.soft = 50, .hard = 100});
-    ReservationHolder holder(budget, 40);
-    const BudgetReservation some = budget.reserve(10);
+    ChargeHolder holder(budget, 40);
+    const testing::Charged some(budget, 10);
     EXPECT_EQ(holder.asked, 0);
-    const BudgetReservation more = budget.reserve(1);
+    const testing::Charged more(budget, 1);
     EXPECT_EQ(holder.asked, 1);
     EXPECT_EQ(budget.in_use(), 11U);
-    const BudgetReservation beyond = budget.reserve(80);
+    const testing::Charged beyond(budget, 80);
     EXPECT_EQ(budget.in_use(), 91U) << "a soft limit refuses nothing";
 }
 
@@ -84,28 +85,28 @@ TEST(BudgetHolders, AreAskedEvenIfALaterRequestAskedThemMeanwhile) {
     Budget process("process", {.hard = 100});
     Budget part(process, "part", {.hard = 80});
     Budget other(part, "other");
-    ReservationHolder first(process, 0);
-    ReservationHolder second(part, 40, {.priority = 1});
-    const BudgetReservation rest = other.reserve(40);
-    const BudgetReservation apart = process.reserve(20);
+    ChargeHolder first(process, 0);
+    ChargeHolder second(part, 40, {.priority = 1});
+    const testing::Charged rest(other, 40);
+    const testing::Charged apart(process, 20);
     // The first holder has nothing. While it is asked for the process, the part asks the second.
-    std::optional<BudgetReservation> of_other;
+    std::optional<testing::Charged> of_other;
     first.before_answering = [&] {
         if (of_other) return;
-        std::thread([&] { of_other.emplace(other.reserve(10)); }).join();
+        std::thread([&] { of_other.emplace(other, 10); }).join();
     };
     second.keeps = 30;
-    const BudgetReservation more = process.reserve(30);
+    const testing::Charged more(process, 30);
     EXPECT_EQ(second.asked, 2);
     EXPECT_LE(process.statistics().peak_bytes, 100U);
 }
 
 TEST(BudgetHolders, MemoryThatAnotherThreadFreesMeanwhileIsEnough) {
     Budget budget("cache", {.hard = 100});
-    std::optional<BudgetReservation> other(budget.reserve(60));
-    ReservationHolder holder(budget, 0);
+    std::optional<testing::Charged> other(std::in_place, budget, 60);
+    ChargeHolder holder(budget, 0);
     holder.before_answering = [&] { other.reset(); };
-    const BudgetReservation more = budget.reserve(70);
+    const testing::Charged more(budget, 70);
     EXPECT_EQ(budget.in_use(), 70U);
     EXPECT_EQ(budget.statistics().refusals, 0U);
 }
@@ -113,34 +114,34 @@ TEST(BudgetHolders, MemoryThatAnotherThreadFreesMeanwhileIsEnough) {
 TEST(BudgetHolders, AreAskedByPriorityThenByCost) {
     Budget process("process", {.hard = 100});
     Budget part(process, "part");
-    ReservationHolder last(process, 10, {.priority = 2});
-    ReservationHolder second(part, 10, {.priority = 1, .cost_per_byte = 5});
-    ReservationHolder first(process, 10, {.priority = 1, .cost_per_byte = 2});
-    std::vector<ReservationHolder*> order;
-    for (ReservationHolder* holder : {&last, &second, &first}) holder->given_in = &order;
+    ChargeHolder last(process, 10, {.priority = 2});
+    ChargeHolder second(part, 10, {.priority = 1, .cost_per_byte = 5});
+    ChargeHolder first(process, 10, {.priority = 1, .cost_per_byte = 2});
+    std::vector<ChargeHolder*> order;
+    for (ChargeHolder* holder : {&last, &second, &first}) holder->given_in = &order;
     Budget other(process, "other");
-    const BudgetReservation rest = other.reserve(70);
-    const BudgetReservation more = other.reserve(15);
-    EXPECT_EQ(order, (std::vector<ReservationHolder*>{&first, &second}));
+    const testing::Charged rest(other, 70);
+    const testing::Charged more(other, 15);
+    EXPECT_EQ(order, (std::vector<ChargeHolder*>{&first, &second}));
 }
 
 TEST(BudgetHolders, OfOtherBranchesAreNotAskedForALimitOfThisOne) {
     Budget process("process");
     Budget one(process, "one", {.hard = 100});
     Budget other(process, "other");
-    ReservationHolder holder(other, 50);
-    const BudgetReservation reserved = one.reserve(100);
-    EXPECT_THROW((void)one.reserve(1), AllocationError);
+    ChargeHolder holder(other, 50);
+    const testing::Charged charged(one, 100);
+    EXPECT_THROW(testing::Charged(one, 1), AllocationError);
     EXPECT_EQ(holder.asked, 0);
 }
 
 TEST(BudgetHolders, RefusalSaysWhatTheyGaveAndWhichThereAreInTheirOrder) {
     Budget budget("cache", {.hard = 100});
-    ReservationHolder holder(budget, 40, {.name = "masks"});
-    ReservationHolder first(budget, 0, {.name = "pictures", .priority = -1});
-    const BudgetReservation reserved = budget.reserve(60);
+    ChargeHolder holder(budget, 40, {.name = "masks"});
+    ChargeHolder first(budget, 0, {.name = "pictures", .priority = -1});
+    const testing::Charged charged(budget, 60);
     try {
-        (void)budget.reserve(80);
+        const testing::Charged more(budget, 80);
         FAIL();
     } catch (const AllocationError& error) {
         EXPECT_NE(std::string(error.what()).find("holders gave 40 B: 'pictures', 'masks'\n"),
@@ -151,21 +152,21 @@ TEST(BudgetHolders, RefusalSaysWhatTheyGaveAndWhichThereAreInTheirOrder) {
 
 TEST(BudgetHolders, AreNotAskedForWhatCannotFit) {
     Budget budget("cache", {.hard = 100});
-    ReservationHolder holder(budget, 60);
-    EXPECT_THROW((void)budget.reserve(101), AllocationError);
+    ChargeHolder holder(budget, 60);
+    EXPECT_THROW(testing::Charged(budget, 101), AllocationError);
     EXPECT_EQ(holder.asked, 0);
     EXPECT_EQ(budget.statistics().refusals, 1U);
-    const BudgetReservation all = budget.reserve(100);
+    const testing::Charged all(budget, 100);
     EXPECT_EQ(holder.asked, 1);
 }
 
 TEST(BudgetHolders, MayAllocateWhileTheyGive) {
     Budget budget("cache", {.hard = 100});
-    ReservationHolder holder(budget, 100);
+    ChargeHolder holder(budget, 100);
     holder.before_giving = [&] {
-        EXPECT_THROW((void)budget.reserve(50), AllocationError) << "no holder is asked for it";
+        EXPECT_THROW(testing::Charged(budget, 50), AllocationError) << "no holder is asked for it";
     };
-    const BudgetReservation more = budget.reserve(70);
+    const testing::Charged more(budget, 70);
     EXPECT_EQ(holder.asked, 1);
 }
 
@@ -174,12 +175,12 @@ TEST(BudgetHolders, TwoBudgetsThatAskEachOtherDoNotDeadlock) {
     Budget one(process, "one", {.hard = 100});
     Budget two(process, "two", {.hard = 100});
     for (int round = 0; round != 200; ++round) {
-        ReservationHolder of_one(one, 100);
-        ReservationHolder of_two(two, 100);
+        ChargeHolder of_one(one, 100);
+        ChargeHolder of_two(two, 100);
         of_one.before_giving = [&] { EXPECT_FALSE(two.would_fit(101)); };
         of_two.before_giving = [&] { EXPECT_FALSE(one.would_fit(101)); };
-        std::thread other([&] { const BudgetReservation reserved = one.reserve(50); });
-        const BudgetReservation reserved = two.reserve(50);
+        std::thread other([&] { const testing::Charged charged(one, 50); });
+        const testing::Charged charged(two, 50);
         other.join();
     }
     EXPECT_EQ(process.in_use(), 0U);
@@ -187,14 +188,14 @@ TEST(BudgetHolders, TwoBudgetsThatAskEachOtherDoNotDeadlock) {
 
 TEST(BudgetHolders, EndOfARegistrationWaitsForThoseThatAsk) {
     Budget budget("cache", {.hard = 100});
-    std::optional<ReservationHolder> holder(std::in_place, budget, 100);
+    std::optional<ChargeHolder> holder(std::in_place, budget, 100);
     std::atomic<bool> is_inside = false;
     std::atomic<bool> may_leave = false;
     holder->before_giving = [&] {
         is_inside = true;
         testing::wait_until("the holder may leave", may_leave);
     };
-    std::thread asker([&] { const BudgetReservation reserved = budget.reserve(50); });
+    std::thread asker([&] { const testing::Charged charged(budget, 50); });
     testing::wait_until("the holder is asked", is_inside);
     std::atomic<bool> is_gone = false;
     std::thread remover([&] {
@@ -217,12 +218,12 @@ TEST(BudgetHolders, RegistrationMayOutliveTheBudget) {
     std::optional<Budget> part(std::in_place, process, "part");
     const HolderRegistration registration = part->add_holder(holder);
     part.reset();
-    EXPECT_THROW((void)process.reserve(11), AllocationError);
+    EXPECT_THROW(testing::Charged(process, 11), AllocationError);
 }
 
 TEST(BudgetHolders, ALowerLimitAsksForTheDifference) {
     Budget budget("cache", {.hard = 100});
-    ReservationHolder holder(budget, 80);
+    ChargeHolder holder(budget, 80);
     budget.set_limits({.hard = 50});
     EXPECT_EQ(holder.asked, 1);
     EXPECT_EQ(holder.last_asked, 30U);
@@ -240,18 +241,18 @@ TEST(BudgetHolders, AreAskedForAllThatALoweredLimitMisses) {
         std::size_t asked = 0;
     } holder;
     Budget budget("cache", {.hard = 100});
-    const BudgetReservation reserved = budget.reserve(90);
+    const testing::Charged charged(budget, 90);
     const HolderRegistration registration = budget.add_holder(holder);
     budget.set_limits({.hard = 50});
     EXPECT_EQ(holder.asked, 40U);
-    EXPECT_THROW((void)budget.reserve(5), AllocationError);
+    EXPECT_THROW(testing::Charged(budget, 5), AllocationError);
     EXPECT_EQ(holder.asked, 45U);
 }
 
 TEST(BudgetHolders, ReclaimAsksForWhatTheCallerWants) {
     Budget budget("cache");
-    ReservationHolder one(budget, 30);
-    ReservationHolder two(budget, 30, {.priority = 1});
+    ChargeHolder one(budget, 30);
+    ChargeHolder two(budget, 30, {.priority = 1});
     EXPECT_EQ(budget.reclaim(20), 30U);
     EXPECT_EQ(two.asked, 0);
     EXPECT_EQ(budget.reclaim(1000), 30U);

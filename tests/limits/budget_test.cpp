@@ -13,6 +13,7 @@
 #include <tensorpool/snapshot.hpp>
 
 #include "limits/budget_node.hpp"
+#include "limits/charged.hpp"
 
 namespace tensorpool {
 namespace {
@@ -26,17 +27,15 @@ std::string text_of_invalid(BudgetLimits limits) {
     return "";
 }
 
-TEST(Budget, ReservationsAreChargedToAllLevels) {
+TEST(Budget, ChargesCountOnAllLevels) {
     Budget process("process", {.hard = 1000});
     Budget part(process, "part", {.hard = 600});
     Budget request(part, "request");
     {
-        const BudgetReservation reserved = request.reserve(250);
+        const testing::Charged charged(request, 250);
         EXPECT_EQ(request.in_use(), 250U);
         EXPECT_EQ(part.in_use(), 250U);
         EXPECT_EQ(process.in_use(), 250U);
-        EXPECT_EQ(request.statistics().reserved_bytes, 250U);
-        EXPECT_EQ(part.statistics().reserved_bytes, 0U);
     }
     EXPECT_EQ(process.in_use(), 0U);
     EXPECT_EQ(process.statistics().peak_bytes, 250U);
@@ -48,31 +47,21 @@ TEST(Budget, WouldFitRespectsEveryLevel) {
     EXPECT_TRUE(part.would_fit(600));
     EXPECT_FALSE(part.would_fit(601));
     Budget other(process, "other");
-    const BudgetReservation reserved = other.reserve(500);
+    const testing::Charged charged(other, 500);
     EXPECT_TRUE(part.would_fit(500));
     EXPECT_FALSE(part.would_fit(501));
     EXPECT_FALSE(part.would_fit(SIZE_MAX));
 }
 
-TEST(Budget, WhatAParentReservedServesItsChildren) {
-    Budget process("process", {.hard = 1000});
-    Budget part(process, "part");
-    const BudgetReservation reserved = process.reserve(1000);
-    EXPECT_TRUE(part.would_fit(1000));
-    const BudgetReservation used = part.reserve(400);
-    EXPECT_EQ(process.in_use(), 1000U);
-    EXPECT_EQ(process.statistics().reserved_bytes, 600U);
-}
-
-TEST(Budget, RefusedReservationNamesEachLevelAndChangesNothing) {
+TEST(Budget, RefusedChargeNamesEachLevelAndChangesNothing) {
     Budget process("process", {.hard = 1000});
     Budget part(process, "kv-cache");
     Budget first(part, "request-1");
     Budget second(part, "request-2");
-    const BudgetReservation of_first = first.reserve(300);
-    const BudgetReservation of_second = second.reserve(600);
+    const testing::Charged of_first(first, 300);
+    const testing::Charged of_second(second, 600);
     try {
-        (void)second.reserve(150);
+        const testing::Charged more(second, 150);
         FAIL() << "150 B more exceed 1000 B";
     } catch (const AllocationError& error) {
         const std::string text = error.what();
@@ -107,21 +96,21 @@ TEST(Budget, ContradictoryOrNegativeLimitsAreRefused) {
 
 TEST(Budget, LimitBelowWhatIsInUseLetsNothingMoreIn) {
     Budget budget("cache", {.hard = 100});
-    BudgetReservation reserved = budget.reserve(80);
+    testing::Charged charged(budget, 80);
     budget.set_limits({.hard = 50});
-    EXPECT_FALSE(budget.would_fit(81)) << "the reserved bytes are charged already";
-    EXPECT_THROW((void)budget.reserve(1), AllocationError);
-    reserved.give_back();
+    EXPECT_FALSE(budget.would_fit(81)) << "80 B are charged";
+    EXPECT_THROW(testing::Charged(budget, 1), AllocationError);
+    charged.give_back();
     EXPECT_TRUE(budget.would_fit(50));
     EXPECT_FALSE(budget.would_fit(51));
 }
 
 TEST(Budget, RefusalUnderALoweredLimitNamesTheLimitThatSuffices) {
     Budget budget("cache", {.hard = 100});
-    const BudgetReservation reserved = budget.reserve(90);
+    const testing::Charged charged(budget, 90);
     budget.set_limits({.hard = 50});
     try {
-        (void)budget.reserve(5);
+        const testing::Charged more(budget, 5);
         FAIL();
     } catch (const AllocationError& error) {
         EXPECT_NE(std::string(error.what()).find("at least 95 B"), std::string::npos)
@@ -133,84 +122,19 @@ TEST(Budget, LongRefusalNamesTheBudgetThatRefused) {
     const std::string long_name(47, 'x');
     Budget process("process", {.hard = 100});
     std::vector<std::unique_ptr<Budget>> levels;
-    std::vector<BudgetReservation> reserved;
+    std::vector<testing::Charged> charged;
     levels.push_back(std::make_unique<Budget>(process, long_name));
     for (int level = 0; level != 10; ++level) {
         levels.push_back(std::make_unique<Budget>(*levels.back(), long_name));
-        reserved.push_back(levels.back()->reserve(1));
+        charged.emplace_back(*levels.back(), 1);
     }
     try {
-        (void)levels.back()->reserve(200);
+        const testing::Charged more(*levels.back(), 200);
         FAIL();
     } catch (const AllocationError& error) {
         EXPECT_NE(std::string(error.what()).find("refused by 'process'"), std::string::npos)
             << error.what();
     }
-}
-
-TEST(Budget, ReservationBeyondAllLimitsIsRefusedWithoutALimit) {
-    Budget budget("cache");
-    EXPECT_THROW((void)budget.reserve(SIZE_MAX), AllocationError);
-    EXPECT_THROW((void)budget.reserve((std::size_t{1} << 60) + 1), AllocationError);
-    EXPECT_EQ(budget.in_use(), 0U);
-}
-
-TEST(Budget, ReservationThatOutlivesItsBudgetStaysWithNobody) {
-    Budget process("process");
-    BudgetReservation reserved;
-    {
-        Budget request(process, "request");
-        reserved = request.reserve(100);
-    }
-    EXPECT_EQ(process.in_use(), 0U) << "what no request has used goes back at the budget's end";
-    reserved.give_back();
-    EXPECT_EQ(process.in_use(), 0U);
-}
-
-TEST(Budget, CancelledChargesServeTheReservationAgain) {
-    Budget process("process", {.hard = 100});
-    Budget part(process, "part");
-    detail::BudgetNode& node = *BudgetAccess::node_of(&part);
-    limits::BudgetRequest request;
-    BudgetReservation above = process.reserve(30);
-    BudgetReservation reserved = part.reserve(40);
-    ASSERT_EQ(process.in_use(), 40U);
-    ASSERT_EQ(node.charge(60, 60, 1, request), 60U);
-    node.cancel(60);
-    EXPECT_EQ(part.in_use(), 40U);
-    EXPECT_EQ(part.statistics().reserved_bytes, 40U);
-    EXPECT_EQ(process.in_use(), 60U) << "what `part` reserved no longer comes from `above`";
-    reserved.give_back();
-    above.give_back();
-    EXPECT_EQ(process.in_use(), 0U);
-    EXPECT_EQ(part.in_use(), 0U);
-}
-
-TEST(Budget, RefundsDoNotFillReservationsAgain) {
-    Budget budget("part");
-    detail::BudgetNode& node = *BudgetAccess::node_of(&budget);
-    limits::BudgetRequest request;
-    const BudgetReservation reserved = budget.reserve(40);
-    ASSERT_EQ(node.charge(40, 40, 1, request), 40U);
-    node.refund(40);
-    EXPECT_EQ(budget.in_use(), 0U);
-    EXPECT_EQ(budget.statistics().reserved_bytes, 0U);
-}
-
-TEST(Budget, ChargeThatOutlivesItsBudgetMayBeCancelled) {
-    Budget process("process");
-    std::optional<Budget> part(std::in_place, process, "part");
-    detail::BudgetNode& node = *BudgetAccess::node_of(&*part);
-    node.hold();
-    limits::BudgetRequest request;
-    BudgetReservation reserved = part->reserve(40);
-    ASSERT_EQ(node.charge(60, 60, 1, request), 60U);
-    part.reset();
-    node.cancel(60);
-    EXPECT_EQ(process.in_use(), 0U);
-    reserved.give_back();
-    EXPECT_EQ(process.in_use(), 0U);
-    node.let_go();
 }
 
 TEST(Budget, SnapshotListsParentsBeforeChildren) {
@@ -235,7 +159,7 @@ TEST(Budget, ThousandsOneAfterAnotherReuseTheirMemory) {
     Budget process("process");
     for (int request = 0; request != 10'000; ++request) {
         Budget budget(process, "request", {.hard = 100});
-        const BudgetReservation reserved = budget.reserve(100);
+        const testing::Charged charged(budget, 100);
     }
     EXPECT_EQ(process.in_use(), 0U);
     const std::vector<BudgetStatistics> budgets = take_snapshot().budgets;
@@ -251,8 +175,8 @@ TEST(Budget, NeverExceedsItsLimitWithManyThreads) {
             Budget own(process, "own");
             for (std::size_t step = 0; step != 2'000; ++step) {
                 try {
-                    const BudgetReservation reserved =
-                        own.reserve(1 + (step * 37 + static_cast<std::size_t>(number)) % 300);
+                    const testing::Charged charged(
+                        own, 1 + (step * 37 + static_cast<std::size_t>(number)) % 300);
                     EXPECT_LE(process.in_use(), limit);
                 } catch (const AllocationError&) {
                     continue;  // the others have it

@@ -1,4 +1,4 @@
-#include "limits/commit_account.hpp"
+#include "limits/commit_budget.hpp"
 
 #include <gtest/gtest.h>
 
@@ -84,14 +84,6 @@ TEST_F(CommitAccountTest, RefusedSystemCallGivesBothTheirBytesBack) {
     EXPECT_EQ(account_.take_and_get(page, 8 * page, 1.0, page, request, refuse), 0U);
     EXPECT_EQ(budget_.in_use(), 0U);
     EXPECT_EQ(process_.committed(), 0U);
-}
-
-TEST_F(CommitAccountTest, ReservedBytesAreUsedFirst) {
-    const BudgetReservation reserved = budget_.reserve(60 * page);
-    EXPECT_EQ(take(account_, 50 * page, 50 * page), 50 * page);
-    EXPECT_EQ(budget_.in_use(), 60 * page);
-    EXPECT_EQ(budget_.statistics().reserved_bytes, 10 * page);
-    account_.give_back(50 * page);
 }
 
 TEST_F(CommitAccountTest, ChargesOutliveTheBudgetWithItsParent) {

@@ -10,6 +10,7 @@
 #include <tensorpool/budget.hpp>
 
 #include "limits/budget_node.hpp"
+#include "limits/charged.hpp"
 
 namespace tensorpool::limits {
 namespace {
@@ -110,19 +111,19 @@ class Holder : public MemoryHolder {
 public:
     Holder(Budget& budget, std::size_t bytes)
         : held_(budget, "held"),
-          reserved_(held_.reserve(bytes)),
+          charged_(held_, bytes),
           bytes_(bytes),
           registration_(budget.add_holder(*this)) {}
 
     std::size_t available() const noexcept override { return bytes_; }
     std::size_t give(std::size_t) noexcept override {
-        reserved_.give_back();
+        charged_.give_back();
         return std::exchange(bytes_, 0);
     }
 
 private:
-    Budget held_;  // a charge of the budget itself would use what is reserved there
-    BudgetReservation reserved_;
+    Budget held_;
+    testing::Charged charged_;
     std::size_t bytes_;
     HolderRegistration registration_;
 };

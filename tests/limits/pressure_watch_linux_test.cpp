@@ -5,7 +5,7 @@
 #include <tensorpool/budget.hpp>
 
 #include "limits/pressure_watch.hpp"
-#include "platform/memory/pressure_event.hpp"
+#include "platform/memory/memory_pressure.hpp"
 
 namespace tensorpool::limits {
 namespace {

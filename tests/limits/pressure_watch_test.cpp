@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "limits/charged.hpp"
+
 namespace tensorpool::limits {
 namespace {
 
@@ -113,9 +115,9 @@ TEST(AskAllHolders, AsksEachRootForASixteenth) {
     Budget one("one");
     Budget two("two");
     Budget without("without");
-    const BudgetReservation of_one = one.reserve(1600);
-    const BudgetReservation of_two = two.reserve(160);
-    const BudgetReservation of_without = without.reserve(160);
+    const testing::Charged of_one(one, 1600);
+    const testing::Charged of_two(two, 160);
+    const testing::Charged of_without(without, 160);
     const HolderRegistration asked_for_one = one.add_holder(first);
     const HolderRegistration asked_for_two = two.add_holder(second);
     ask_all_holders(PressureWatch::unknown_bytes);

@@ -12,7 +12,7 @@
 
 #include <tensorpool/timeline.hpp>
 
-#include "events/failed_checks.hpp"
+#include "events/misuse.hpp"
 #include "statistics/fake_counters.hpp"
 #include "statistics/scopes/scope_table.hpp"
 #include "support/child_process.hpp"

@@ -14,7 +14,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "arena/cancelled_claims.hpp"
+#include "arena/arena_state.hpp"
 
 namespace tensorpool::arena {
 namespace {

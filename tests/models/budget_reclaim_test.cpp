@@ -216,10 +216,7 @@ private:
         return asked_by == nothing;
     }
 
-    static const Holder& holder_of(const State& state, const Request& now) {
-        return state.holders[static_cast<std::size_t>(now.holder)];
-    }
-    static Holder& holder_of(State& state, const Request& now) {
+    static auto holder_of(auto& state, const Request& now) -> decltype(state.holders[0]) {
         return state.holders[static_cast<std::size_t>(now.holder)];
     }
     static bool is_below(int budget, int above) {
@@ -367,11 +364,8 @@ private:
     void charge(State& state, Thread& thread) const {
         Request& now = thread.now();
         if (allowed(state, now.budget, now.may_pass_soft) >= now.needed) {
-            if (fault_ == Fault::checks_apart) {
-                now.at = At::add;
-            } else {
-                grant(state, thread);
-            }
+            if (fault_ != Fault::checks_apart) return grant(state, thread);
+            now.at = At::add;
             return;
         }
         if (thread.depth == 1 && fault_ != Fault::nested_asks) {

@@ -1,6 +1,6 @@
 // A model of the protocol by which a thread takes back blocks from another thread's magazine, which
-// thread_cache.hpp and blocks/biased_lock.hpp describe. The test explores every order of the steps
-// of both threads, and every time at which a store of the owner leaves its processor's store
+// thread_cache.hpp and blocks/kept_large_blocks.hpp describe. The test explores every order of the
+// steps of both threads, and every time at which a store of the owner leaves its processor's store
 // buffer. Each step is one memory access of the code or one critical section. The code itself is
 // tested in tests/blocks/take_back_test.cpp and take_back_linux_test.cpp, where stores rarely stay
 // in the buffer for long.

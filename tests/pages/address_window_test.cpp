@@ -1,4 +1,4 @@
-#include "pages/address_window.hpp"
+#include "pages/address_space.hpp"
 
 #include <gtest/gtest.h>
 

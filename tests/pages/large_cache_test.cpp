@@ -1,4 +1,4 @@
-#include "pages/large_cache.hpp"
+#include "pages/large_blocks.hpp"
 
 #include <gtest/gtest.h>
 

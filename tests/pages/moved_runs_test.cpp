@@ -1,4 +1,4 @@
-#include "pages/moved_runs.hpp"
+#include "pages/lent_memory.hpp"
 
 #include <gtest/gtest.h>
 

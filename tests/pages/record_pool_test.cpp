@@ -1,4 +1,4 @@
-#include "pages/record_pool.hpp"
+#include "pages/record_arena.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/fail.hpp"
+#include "platform/platform.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 
 #include <cstdio>
 
-#include "platform/fail.hpp"
+#include "platform/platform.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool::platform {

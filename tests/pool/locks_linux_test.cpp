@@ -9,7 +9,6 @@
 #include "blocks/thread_registry.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
-#include "pool/pool_list.hpp"
 #include "support/waits_for_lock_linux.hpp"
 
 namespace tensorpool {

@@ -1,4 +1,4 @@
-#include "pool/offer_pace.hpp"
+#include "pool/pool.hpp"
 
 #include <gtest/gtest.h>
 

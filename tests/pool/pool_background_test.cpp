@@ -14,7 +14,6 @@
 #include "pool/background_trimmer.hpp"
 #include "pool/fill.hpp"
 #include "pool/pool.hpp"
-#include "pool/pool_list.hpp"
 
 namespace tensorpool {
 namespace {

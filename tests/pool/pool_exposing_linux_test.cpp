@@ -13,7 +13,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "limits/scope_budget.hpp"
+#include "limits/budget_node.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "support/child_process.hpp"
 #include "support/counted_call_linux.hpp"

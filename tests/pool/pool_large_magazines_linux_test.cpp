@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "blocks/large_magazine.hpp"
+#include "blocks/kept_large_blocks.hpp"
 #include "pool/check_levels.hpp"
 #include "support/child_process.hpp"
 #include "support/without_fences_linux.hpp"

@@ -1,4 +1,3 @@
-#include "pool/pool_list.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,46 +10,21 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <functional>
-#include <latch>
 #include <memory>
 #include <new>
-#include <thread>
 #include <vector>
 
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #include "support/counted_call_linux.hpp"
+#include "support/living_threads.hpp"
 
 namespace tensorpool {
 namespace {
 
 using testing::count_call;
 using testing::CountedCall;
-
-/// Threads that have made `call` and wait until this object ends.
-class LivingThreads {
-public:
-    LivingThreads(unsigned count, const std::function<void()>& call) : begun_(count) {
-        for (unsigned i = 0; i < count; ++i) {
-            threads_.emplace_back([&, call] {
-                call();
-                begun_.count_down();
-                over_.wait();
-            });
-        }
-        begun_.wait();
-    }
-    ~LivingThreads() {
-        over_.count_down();
-        for (std::thread& thread : threads_) thread.join();
-    }
-
-private:
-    std::latch begun_;
-    std::latch over_{1};
-    std::vector<std::thread> threads_;
-};
+using testing::LivingThreads;
 
 void use(MemoryPool& pool) {
     pool.deallocate(pool.allocate(100), 100);

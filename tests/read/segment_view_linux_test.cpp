@@ -7,7 +7,7 @@
 
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
-#include "planned/planned_table.hpp"
+#include "plan/planned_table.hpp"
 #include "statistics/fake_segment_linux.hpp"
 #include "statistics/scopes/scope_table.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulation/address_arena.hpp"
+#include "simulation/simulated_memory.hpp"
 
 #include <gtest/gtest.h>
 

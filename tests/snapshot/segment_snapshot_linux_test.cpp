@@ -7,8 +7,8 @@
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
 #include "limits/budget_table.hpp"
-#include "planned/planned_table.hpp"
-#include "stash/stash_table.hpp"
+#include "plan/planned_table.hpp"
+#include "rest/stash_table.hpp"
 #include "statistics/fake_segment_linux.hpp"
 #include "statistics/scopes/scope_table.hpp"
 
@@ -254,7 +254,6 @@ TEST_P(SegmentSnapshot, ContainsBudgetsInTheOrderInWhichTheyWereMade) {
     put(cache.totals.in_use_bytes, 300);
     put(cache.totals.hard_bytes, 1000);
     put(cache.totals.peak_bytes, 200);
-    put(cache.totals.reserved_bytes, 500);
     put(cache.totals.refusals, 3);
     segment.add_budget("ended", 0, 7);
     segment.add_budget("process", 7, 0);
@@ -268,7 +267,6 @@ TEST_P(SegmentSnapshot, ContainsBudgetsInTheOrderInWhichTheyWereMade) {
     EXPECT_EQ(statistics.budgets[1].hard_bytes, 1000U);
     EXPECT_EQ(statistics.budgets[1].refusals, 3U);
     EXPECT_EQ(statistics.budgets[1].peak_bytes, 300U) << "the peak was read before the rest";
-    EXPECT_EQ(statistics.budgets[1].reserved_bytes, 300U);
 }
 
 TEST_P(SegmentSnapshot, ContainsWhatRestsInTheOrderInWhichItWasMade) {

@@ -3,7 +3,7 @@
 #include <tensorpool/stash_statistics.hpp>
 
 #include "statistics/json.hpp"
-#include "stash/stash_table.hpp"
+#include "rest/stash_table.hpp"
 
 namespace tensorpool {
 namespace {

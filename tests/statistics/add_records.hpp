@@ -5,7 +5,7 @@
 
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
-#include "planned/planned_table.hpp"
+#include "plan/planned_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 /// Adds records to a segment as their owners do.

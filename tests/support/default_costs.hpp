@@ -21,6 +21,7 @@
 #include <tensorpool/live_trace.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "support/living_threads.hpp"
 #include "support/run_program.hpp"
 
 namespace tensorpool::testing {
@@ -176,40 +177,18 @@ inline void short_pools(Meter& meter, const Sizes&) {
     meter.end();
 }
 
-/// Threads that have used the pool and then wait until this object ends.
-class IdleThreads {
-public:
-    explicit IdleThreads(unsigned count) : begun_(count) {
-        for (unsigned i = 0; i != count; ++i) {
-            threads_.emplace_back([this] {
-                make_pairs(100, 1);
-                make_pairs(100'000, 1);
-                begun_.count_down();
-                over_.wait();
-            });
-        }
-        begun_.wait();
-    }
-    ~IdleThreads() {
-        over_.count_down();
-        for (std::thread& thread : threads_) thread.join();
-    }
-    IdleThreads(const IdleThreads&) = delete;
-    IdleThreads& operator=(const IdleThreads&) = delete;
-
-private:
-    std::latch begun_;
-    std::latch over_{1};
-    std::vector<std::thread> threads_;
-};
+inline void use_once() {
+    make_pairs(100, 1);
+    make_pairs(100'000, 1);
+}
 
 inline void beside_idle_threads(Meter& meter, const Sizes& sizes) {
-    const IdleThreads idle(sizes.threads);
+    const LivingThreads idle(sizes.threads, use_once);
     pairs<300'000>(meter, sizes);
 }
 
 inline void forks(Meter& meter, const Sizes& sizes) {
-    const IdleThreads idle(sizes.threads);
+    const LivingThreads idle(sizes.threads, use_once);
     meter.fork_once();
 }
 

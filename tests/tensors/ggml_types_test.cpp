@@ -1,4 +1,4 @@
-#include "tensors/ggml_types.hpp"
+#include "tensors/tensor_sizes.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/stack_sampling.hpp"
+#include "trace/ring_writer.hpp"
 
 #include <gtest/gtest.h>
 

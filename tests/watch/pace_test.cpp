@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "watch/profile/profile_terms.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::watch {
 namespace {

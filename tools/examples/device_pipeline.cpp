@@ -3,7 +3,7 @@
 
 #include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/current_device.hpp>
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
@@ -73,14 +73,14 @@ struct Lane {
         arriving.set_shape({{piece_elements}, sizeof(float)});
     }
 
-    std::span<std::byte> host(const DeviceMemory& pinned) const {
+    std::span<std::byte> host(const DeviceAllocation& pinned) const {
         return {static_cast<std::byte*>(pinned.host_pointer()), pinned.size()};
     }
 
-    DeviceMemory from;  // pinned
-    DeviceMemory arriving;
-    DeviceMemory leaving;
-    DeviceMemory to;  // pinned
+    DeviceAllocation from;  // pinned
+    DeviceAllocation arriving;
+    DeviceAllocation leaving;
+    DeviceAllocation to;  // pinned
     DeviceEvent arrived;
     DeviceEvent left;
 };
@@ -124,8 +124,8 @@ double run(Runtime& runtime, const std::vector<float>& tensor) {
 
 /// Fills, copies and reads back a tensor on the device; returns whether the result is correct.
 bool copy_on_device(Runtime& runtime) {
-    DeviceMemory first = runtime.allocate(piece_bytes);
-    DeviceMemory second = runtime.allocate(piece_bytes);
+    DeviceAllocation first = runtime.allocate(piece_bytes);
+    DeviceAllocation second = runtime.allocate(piece_bytes);
     first.fill(0x3f);
     second.copy_from(first);
     std::vector<std::byte> result(piece_bytes);

@@ -5,7 +5,7 @@
 
 #include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/device_event.hpp>
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
@@ -121,7 +121,7 @@ struct Lane {
     std::span<std::byte> bytes(std::size_t count) const {
         return {static_cast<std::byte*>(pinned.host_pointer()), count};
     }
-    DeviceMemory pinned;
+    DeviceAllocation pinned;
     DeviceEvent copied;
 };
 
@@ -134,8 +134,8 @@ public:
           stream_(runtime),
           lanes_{Lane(runtime, stream_), Lane(runtime, stream_)} {}
 
-    DeviceMemory load(const ModelTensor& tensor) {
-        DeviceMemory memory = runtime_.allocate(tensor.bytes, stream_);
+    DeviceAllocation load(const ModelTensor& tensor) {
+        DeviceAllocation memory = runtime_.allocate(tensor.bytes, stream_);
         for (std::uint64_t at = 0; at < tensor.bytes; at += piece_bytes) {
             const std::size_t bytes = std::min<std::uint64_t>(piece_bytes, tensor.bytes - at);
             load_piece(tensor.offset + at, static_cast<std::byte*>(memory.data()) + at, bytes);
@@ -164,7 +164,7 @@ private:
     std::size_t next_ = 0;
 };
 
-bool holds(const DeviceMemory& memory, std::span<const std::byte> expected) {
+bool holds(const DeviceAllocation& memory, std::span<const std::byte> expected) {
     std::vector<std::byte> found(expected.size());
     memory.get(0, found);
     return std::ranges::equal(found, expected);
@@ -189,7 +189,7 @@ void load_on_device(ModelFile& model, const Options& options) {
     const std::vector<const ModelTensor*> tensors = in_file_order(model);
     Progress progress(bytes_of(tensors));
     DeviceLoader loader(runtime, mapping, progress);
-    std::vector<DeviceMemory> weights;
+    std::vector<DeviceAllocation> weights;
     for (std::size_t i = 0; i < tensors.size(); ++i) {
         const ModelTensor& tensor = *tensors[i];
         // During the copy, the disk reads the next tensor.

@@ -8,10 +8,11 @@
 #include <exception>
 #include <string_view>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "common/target.hpp"
 #include "help/help_text.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -50,11 +51,18 @@ int refuse(const CLI::App& app, const CLI::ParseError& error) {
     return wrong_usage;
 }
 
-/// Stores the arguments after `--` of `run`, `profile` and `leaks` as the program to start, because
-/// CLI11 would parse them. Returns the number of arguments that remain for CLI11.
-int set_program_aside(int count, const char* const* arguments, Settings& settings) {
-    const std::string_view subcommand = count < 2 ? "" : arguments[1];
-    if (subcommand != "run" && subcommand != "profile" && subcommand != "leaks") return count;
+bool starts_program(const CLI::App& app, const std::string& subcommand) {
+    const auto is_meant = [&](const CLI::App* sub) {
+        return sub->get_name() == subcommand && sub->get_option_no_throw(parts_option) != nullptr;
+    };
+    return !app.get_subcommands(is_meant).empty();
+}
+
+/// Stores the arguments after `--` of a subcommand that starts a program, because CLI11 would parse
+/// them. Returns the number of arguments that remain for CLI11.
+int set_program_aside(const CLI::App& app, int count, const char* const* arguments,
+                      Settings& settings) {
+    if (count < 2 || !starts_program(app, arguments[1])) return count;
     const auto is_end = [](std::string_view argument) { return argument == "--"; };
     const char* const* const end = std::find_if(arguments, arguments + count, is_end);
     if (end == arguments + count) return count;
@@ -63,8 +71,14 @@ int set_program_aside(int count, const char* const* arguments, Settings& setting
     return static_cast<int>(end - arguments);
 }
 
-int run(const Settings& settings) try {
+int run_chosen(const Settings& settings) try {
     return settings.run ? settings.run() : success;
+} catch (const AttachError& error) {
+    throw to_command_error(error);
+}
+
+int run(const Settings& settings) try {
+    return run_chosen(settings);
 } catch (const CommandError& error) {
     print_error(fmt::format("tensorpool: {}", error.what()));
     return error.code();
@@ -87,24 +101,7 @@ std::unique_ptr<CLI::App> declare(Settings& settings) {
         ->description("Print the version");
     app->require_subcommand(1);
     app->footer(footer);
-    add_ls(*app, settings);
-    add_top(*app, settings);
-    add_stat(*app, settings);
-    add_events(*app, settings);
-    add_serve(*app, settings);
-    add_run(*app, settings);
-    add_record(*app, settings);
-    add_trim(*app, settings);
-    add_explain(*app, settings);
-    add_profile(*app, settings);
-    add_leaks(*app, settings);
-    add_holders(*app, settings);
-    add_replay(*app, settings);
-    add_inspect(*app, settings);
-    add_plan(*app, settings);
-    add_export(*app, settings);
-    add_doctor(*app, settings);
-    add_manual(*app, settings);
+    add_subcommands(*app, settings);
     return app;
 }
 
@@ -113,7 +110,7 @@ int run_command(int count, const char* const* arguments) {
     Settings settings;
     const std::unique_ptr<CLI::App> app = declare(settings);
     try {
-        app->parse(set_program_aside(count, arguments, settings), arguments);
+        app->parse(set_program_aside(*app, count, arguments, settings), arguments);
     } catch (const CLI::ParseError& error) {
         if (error.get_exit_code() == 0) return app->exit(error);  // help, or the version
         return refuse(*app, error);

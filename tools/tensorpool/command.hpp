@@ -14,6 +14,9 @@ class App;
 
 namespace tensorpool::command {
 
+/// Adds the subcommands to the command line. Generated from the list in subcommands.cmake.
+void add_subcommands(CLI::App& app, Settings& settings);
+
 /// Declares all subcommands. `settings` must outlive the result.
 std::unique_ptr<CLI::App> declare(Settings& settings);
 

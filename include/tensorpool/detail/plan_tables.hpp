@@ -31,7 +31,7 @@
 ///  - b was still held, by a caller that frees late. From the moment when that caller got it until
 ///    that turn, no other buffer with the byte could be handed out (rule 1), nor after that turn.
 ///  - b had no turn because the plan is new. Then no buffer with the byte had its turn.
-/// So once b is free, the byte is free. tests/planned/planned_model_test.cpp compares this with a
+/// So once b is free, the byte is free. tests/plan/planned_model_test.cpp compares this with a
 /// map of all bytes.
 
 #include <atomic>

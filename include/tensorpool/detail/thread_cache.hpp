@@ -5,11 +5,7 @@
 /// `blocks`. After Bonwick and Adams, "Magazines and Vmem", USENIX 2001.
 
 #include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 
-#include <tensorpool/detail/buckets.hpp>
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/export.hpp>
 

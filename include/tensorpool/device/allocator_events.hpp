@@ -3,12 +3,7 @@
 /// @file
 /// The events that a caching allocator reports to registered callbacks.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
 
 namespace tensorpool {
 

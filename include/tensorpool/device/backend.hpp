@@ -17,14 +17,10 @@
 /// The tests in `tests/contracts` check every backend.
 
 #include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string>
 
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/device/device_status.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

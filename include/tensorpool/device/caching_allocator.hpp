@@ -3,12 +3,6 @@
 /// @file
 /// An allocator of device memory that reuses freed memory without calls to the device.
 
-#include <cstddef>
-#include <cstdint>
-#include <functional>
-#include <memory>
-#include <span>
-#include <string>
 #include <string_view>
 
 #include <tensorpool/device/allocator_events.hpp>
@@ -18,7 +12,6 @@
 #include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/device/shared_block.hpp>
 #include <tensorpool/device/sleep_content.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 
@@ -143,8 +136,8 @@ public:
     // Captures. Blocks allocated while their stream is captured come from memory of that capture
     // only and return to it, so a replay finds them at the same addresses. Captures that were begun
     // through the backend are known, also to other threads. Another capture of the program is
-    // found when memory is searched on its stream, unless CachingOptions::captures says otherwise;
-    // announce it, so that no block that was freed before serves it.
+    // found when memory is searched on its stream; announce it, so that no block that was freed
+    // before serves it.
 
     /// Allocates slabs of `bytes` bytes for later captures, for devices that cannot allocate during
     /// one. Throws DeviceAllocationError if the memory is unavailable.

@@ -3,10 +3,6 @@
 /// @file
 /// The options of a caching allocator. All sizes are bytes.
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
-
 #include <tensorpool/device/backend.hpp>
 
 namespace tensorpool {
@@ -38,16 +34,6 @@ constexpr TimelineSet operator|(TimelineSet one, TimelineSet other) noexcept {
 constexpr bool contains(TimelineSet set, TimelineSet part) noexcept {
     return (static_cast<std::uint8_t>(set) & static_cast<std::uint8_t>(part)) != 0;
 }
-
-/// How an allocator detects captures that the program begins by other means than the backend.
-enum class CaptureDetection : std::uint8_t {
-    /// It queries the backend at each allocation, if the backend supports captures.
-    asked,
-    /// The program announces them by `CachingAllocator::begin_capture` or `begin_capture_pool`,
-    /// which
-    /// saves the queries.
-    announced,
-};
 
 /// The options of a caching allocator.
 struct CachingOptions {
@@ -84,8 +70,6 @@ struct CachingOptions {
     /// Requires `expandable` and a device with exportable memory. Memory of captures stays
     /// private.
     bool exportable = false;
-    /// How the allocator detects captures that the program begins by other means than the backend.
-    CaptureDetection captures = CaptureDetection::announced;
     /// The optional events that the allocator adds to the timeline.
     TimelineSet timeline = TimelineSet::none;
 };

@@ -3,15 +3,9 @@
 /// @file
 /// The backend for NVIDIA's devices. It uses the driver that is found when the program runs.
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <string>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -4,7 +4,6 @@
 /// The current device of a thread: the one used where a call names none.
 
 #include <tensorpool/device/device.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,9 +3,7 @@
 /// @file
 /// The current stream of a thread on a device: the one used where a call names none.
 
-#include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/device_stream.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

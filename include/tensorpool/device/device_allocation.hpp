@@ -3,16 +3,10 @@
 /// @file
 /// A handle that owns memory of a device.
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <optional>
-#include <span>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device/memory_shape.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,14 +3,9 @@
 /// @file
 /// The exception for requests of device memory that cannot be met.
 
-#include <cstddef>
-#include <cstdint>
 #include <new>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device/device_status.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,12 +3,8 @@
 /// @file
 /// The interface of all allocators of device memory, pinned memory and host memory.
 
-#include <cstddef>
-
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device_statistics.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_source.hpp>
 
 namespace tensorpool {

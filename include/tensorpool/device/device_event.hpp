@@ -7,8 +7,6 @@
 #include <optional>
 
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,13 +3,7 @@
 /// @file
 /// A handle that owns a stream: a queue of work on a device.
 
-#include <functional>
-#include <memory>
-
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device/device_event.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,14 +3,7 @@
 /// @file
 /// Memory for one tensor on a device.
 
-#include <cstdint>
-#include <optional>
-#include <vector>
-
-#include <tensorpool/data_type.hpp>
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/tensor_allocation.hpp>
 
 namespace tensorpool {

@@ -3,15 +3,9 @@
 /// @file
 /// A search of all orders in which a small program's work can run on a simulated device.
 
-#include <cstdint>
-#include <functional>
 #include <optional>
-#include <string>
-#include <vector>
 
-#include <tensorpool/device/hazard.hpp>
 #include <tensorpool/device/simulated_backend.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 
@@ -41,6 +35,9 @@ struct Exploration {
 /// (sleep sets, after Godefroid, "Partial-Order Methods for the Verification of Concurrent
 /// Systems", 1996). Host functions, and kernels with a function and without ranges, are assumed to
 /// touch any memory.
+///
+/// It is for tests: those of a program's own streams, and those of this library's allocators
+/// (tests/stress/devices).
 ///
 /// The program must use one thread, be deterministic, and wait for the work that it needs: work
 /// left in streams at its end is dropped. The backend belongs to the search. A runtime over it gets

@@ -4,12 +4,8 @@
 /// An allocator of host memory for work on a device's streams, which takes memory from a
 /// HostMemorySource.
 
-#include <cstddef>
-#include <memory>
-
 #include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/device/host_memory_source.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -4,11 +4,9 @@
 /// The view of device memory as a tensor.
 
 #include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include <tensorpool/data_type.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

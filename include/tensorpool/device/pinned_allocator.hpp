@@ -4,13 +4,9 @@
 /// An allocator of pinned host memory for copies to and from a device, which reuses freed memory
 /// without calls to the system.
 
-#include <cstddef>
-#include <memory>
-
 #include <tensorpool/device/device_allocation_error.hpp>
 #include <tensorpool/device/device_allocator.hpp>
 #include <tensorpool/device/pinned_options.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -4,10 +4,7 @@
 /// A source of host memory for runtimes that takes memory from a pool, so that CPU tensors lie in
 /// it.
 
-#include <cstddef>
-
 #include <tensorpool/device/host_memory_source.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 
 namespace tensorpool {

@@ -3,22 +3,12 @@
 /// @file
 /// The runtime of a device: its allocators, copies, and objects of the program's own.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <optional>
-#include <string>
-#include <type_traits>
 #include <typeinfo>
 #include <utility>
 
-#include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/caching_allocator.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/device/device_allocator.hpp>
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/runtime_options.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 
@@ -101,13 +91,13 @@ public:
 
     /// Allocates `bytes` bytes of the device for work on `stream`; the handle owns nothing for 0.
     /// Throws DeviceAllocationError if the memory is unavailable.
-    DeviceMemory allocate(std::size_t bytes, std::optional<StreamHandle> stream = {});
+    DeviceAllocation allocate(std::size_t bytes, std::optional<StreamHandle> stream = {});
     /// Allocates `bytes` bytes of pinned host memory for work on `stream`; the handle owns nothing
     /// for 0. Throws DeviceAllocationError if the memory is unavailable.
-    DeviceMemory allocate_pinned(std::size_t bytes, std::optional<StreamHandle> stream = {});
+    DeviceAllocation allocate_pinned(std::size_t bytes, std::optional<StreamHandle> stream = {});
     /// Allocates `bytes` bytes of ordinary host memory for work on `stream`; the handle owns
     /// nothing for 0. Throws DeviceAllocationError if the memory is unavailable.
-    DeviceMemory allocate_host(std::size_t bytes, std::optional<StreamHandle> stream = {});
+    DeviceAllocation allocate_host(std::size_t bytes, std::optional<StreamHandle> stream = {});
     /// Gives back the free memory of all its allocators, without waiting for the device. Returns
     /// the number of bytes given back.
     std::size_t trim() noexcept;

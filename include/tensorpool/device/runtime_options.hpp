@@ -3,8 +3,6 @@
 /// @file
 /// The options of a runtime. All sizes are bytes.
 
-#include <cstddef>
-#include <memory>
 #include <optional>
 
 #include <tensorpool/device/caching_options.hpp>

@@ -12,15 +12,7 @@
 /// of them is as undefined as the driver's own behaviour. The child may make runtimes of its own.
 /// That works for the CPU; CUDA does not allow it if the parent has used CUDA.
 
-#include <cstddef>
-#include <memory>
-#include <string_view>
-
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device/runtime.hpp>
-#include <tensorpool/device/runtime_options.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -3,11 +3,7 @@
 /// @file
 /// Blocks of device memory that processes share.
 
-#include <cstddef>
-
 #include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -4,19 +4,13 @@
 /// A backend of simulated devices: real bytes, real order, a clock of their own, and a check of
 /// every access. It tests code that works on streams, on any machine.
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/hazard.hpp>
-#include <tensorpool/device/simulated_calls.hpp>
 #include <tensorpool/device/simulated_kernel.hpp>
 #include <tensorpool/device/simulation_faults.hpp>
 #include <tensorpool/device/simulation_options.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

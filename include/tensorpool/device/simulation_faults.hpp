@@ -3,8 +3,6 @@
 /// @file
 /// Faults of a simulated device, on request.
 
-#include <cstddef>
-#include <cstdint>
 #include <vector>
 
 #include <tensorpool/device/simulated_calls.hpp>

@@ -3,13 +3,9 @@
 /// @file
 /// An allocator of device memory that leaves all caching to the device's driver.
 
-#include <cstddef>
 #include <limits>
-#include <memory>
-#include <string>
 
 #include <tensorpool/device/device_allocator.hpp>
-#include <tensorpool/export.hpp>
 
 namespace tensorpool {
 

@@ -1,9 +1,7 @@
-#include "adaptors/python/budgets.hpp"
+#include "adaptors/python/module_part.hpp"
 
-#include <cstddef>
 #include <memory>
 #include <optional>
-#include <string>
 
 #include <tensorpool/budget.hpp>
 
@@ -39,7 +37,6 @@ py::dict statistics_of(const Budget& budget) {
     statistics["soft_bytes"] = now.soft_bytes;
     statistics["hard_bytes"] = now.hard_bytes;
     statistics["in_use_bytes"] = now.in_use_bytes;
-    statistics["reserved_bytes"] = now.reserved_bytes;
     statistics["peak_bytes"] = now.peak_bytes;
     statistics["refusals"] = now.refusals;
     statistics["reclaims"] = now.reclaims;
@@ -64,9 +61,7 @@ private:
     std::optional<BudgetScope>* scope_;
 };
 
-}  // namespace
-
-void add_budgets(py::module_& module) {
+const ModulePart part([](py::module_& module) {
     py::class_<Budget>(module, "Budget")
         .def(py::init(&make_budget))
         .def("in_use", &Budget::in_use)
@@ -81,6 +76,7 @@ void add_budgets(py::module_& module) {
         forget_refusal();
         return text;
     });
-}
+});
 
+}  // namespace
 }  // namespace tensorpool::python

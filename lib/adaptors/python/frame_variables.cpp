@@ -4,11 +4,15 @@
 #include <internal/pycore_frame.h>
 #endif
 
-#include "adaptors/python/referents.hpp"
+#include "adaptors/python/module_part.hpp"
 
 namespace tensorpool::python {
+namespace {
 
 namespace py = pybind11;
+
+// Returns the variables of a frame as pairs of name and value, cells included. Reads them without
+// `f_locals`, whose dict would keep the values alive. Returns none before Python 3.11.
 
 #if PY_VERSION_HEX >= 0x030D0000
 
@@ -64,4 +68,7 @@ py::list variables_of(const py::handle&) {
 
 #endif
 
+const ModulePart part([](py::module_& module) { module.def("variables_of", variables_of); });
+
+}  // namespace
 }  // namespace tensorpool::python

@@ -1,9 +1,6 @@
-#include "adaptors/python/holder_handler.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #include <atomic>
-#include <cstdint>
-#include <string>
-#include <utility>
 
 #include <tensorpool/holder_request.hpp>
 
@@ -50,17 +47,25 @@ void add_call(std::uint64_t request) noexcept {
     (void)Py_AddPendingCall(answer_wanted, nullptr);
 }
 
-}  // namespace
-
+/// Makes this process answer requests to name the holders of arrays (HolderRequest) by a call of
+/// `find`, which returns a str. It is called on the main thread when that next runs Python code. An
+/// error of it becomes the answer. Requires the interpreter's lock.
 void answer_holders_by(const py::function& find) {
     Py_XDECREF(std::exchange(finder, find.inc_ref().ptr()));
     const py::gil_scoped_release release;
     set_holder_handler(add_call);
 }
 
+/// Stops answering, before the interpreter ends.
 void stop_answering_holders() {
     const py::gil_scoped_release release;
     set_holder_handler(nullptr);
 }
 
+const ModulePart part([](py::module_& module) {
+    module.def("answer_holders_by", answer_holders_by);
+    module.def("stop_answering_holders", stop_answering_holders);
+});
+
+}  // namespace
 }  // namespace tensorpool::python

@@ -2,24 +2,16 @@
 
 #include <pybind11/pybind11.h>
 
-#include <cstddef>
-#include <memory>
 #include <optional>
-#include <string>
 
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/snapshot.hpp>
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "adaptors/python/budgets.hpp"
-#include "adaptors/python/holder_handler.hpp"
+#include "adaptors/python/module_part.hpp"
 #include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
-#include "adaptors/python/planned_loop.hpp"
-#include "adaptors/python/referents.hpp"
-#include "adaptors/python/stashed_maps.hpp"
-#include "adaptors/python/stashes.hpp"
 
 namespace tensorpool::python {
 namespace {
@@ -88,12 +80,6 @@ PYBIND11_MODULE(_tensorpool, module) {
                [](const py::object& wanted) { return owned(set_numpy_handler(wanted.ptr())); });
     module.def("set_huge_pages", set_huge_pages);
     module.def("snapshot_json", snapshot_json);
-    module.def("answer_holders_by", answer_holders_by);
-    module.def("stop_answering_holders", stop_answering_holders);
-    module.def("find_arrays", find_arrays);
-    module.def("find_referrers", find_referrers);
-    module.def("position_in", position_in);
-    module.def("variables_of", variables_of);
     module.def("mark_timeline", [](const std::string& text) { mark_timeline(text); });
     module.def("trim", trim);
     module.def("limit", limit);
@@ -102,14 +88,7 @@ PYBIND11_MODULE(_tensorpool, module) {
         .def(py::init<const std::string&>())
         .def("statistics", &OpenScope::statistics)
         .def("end", &OpenScope::end);
-    add_budgets(module);
-#ifdef TENSORPOOL_HAS_STASH
-    add_stashes(module);
-    add_stashed_maps(module);
-#endif
-#ifdef TENSORPOOL_HAS_PLANNING
-    add_planned_loop(module);
-#endif
+    ModulePart::add_all(module);
 }
 
 }  // namespace tensorpool::python

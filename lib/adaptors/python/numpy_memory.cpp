@@ -1,9 +1,6 @@
 #include "adaptors/python/numpy_memory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <exception>

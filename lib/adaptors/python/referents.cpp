@@ -1,21 +1,26 @@
-#include "adaptors/python/referents.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
 #include <numpy/ndarraytypes.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <new>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 #include <vector>
 
 namespace tensorpool::python {
 namespace {
 
 namespace py = pybind11;
+
+// What objects refer to, as the garbage collector sees it, like gc.get_referents. NumPy's arrays,
+// and dicts and tuples of them, are not tracked, so gc.get_objects and gc.get_referrers miss them.
+// The functions run no Python code and hold the interpreter's lock. They stop at the time `until`,
+// in nanoseconds of the steady clock, which is that of time.monotonic_ns.
 
 constexpr std::size_t objects_between_looks = 4096;
 
@@ -117,8 +122,10 @@ bool is_untracked_container(PyObject* object) {
            PyObject_GC_IsTracked(object) == 0;
 }
 
-}  // namespace
-
+/// Finds the arrays to which `objects` and the untracked containers below them refer, and the
+/// tensors among `objects`, by their exact types. Returns two lists: the arrays whose memory, which
+/// may be another array's, is among the `count` largest, and all tensors. Adds the containers to
+/// `objects`. Needs no NumPy.
 py::tuple find_arrays(py::list objects, const py::set& array_types, const py::set& tensor_types,
                       std::size_t count, std::int64_t until) {
     const Types is_array(array_types);
@@ -142,6 +149,8 @@ py::tuple find_arrays(py::list objects, const py::set& array_types, const py::se
     return py::make_tuple(with_largest_memory(arrays, is_array, count), tensors);
 }
 
+/// Returns a list of pairs: one of the targets, and one of `objects` that refers to it. A target
+/// has at most `max_referrers`.
 py::list find_referrers(const py::list& objects, const py::list& targets, std::size_t max_referrers,
                         std::int64_t until) {
     struct Referrers {
@@ -166,6 +175,8 @@ py::list find_referrers(const py::list& objects, const py::list& targets, std::s
     return found;
 }
 
+/// Returns the key under which a dict holds an object, or its index in a list or a tuple; None if
+/// it does not hold it, or is of another type.
 py::object position_in(const py::handle& container, const py::handle& object) {
     PyObject* const held = object.ptr();
     if (PyDict_Check(container.ptr())) {
@@ -185,4 +196,11 @@ py::object position_in(const py::handle& container, const py::handle& object) {
     return py::none();
 }
 
+const ModulePart part([](py::module_& module) {
+    module.def("find_arrays", find_arrays);
+    module.def("find_referrers", find_referrers);
+    module.def("position_in", position_in);
+});
+
+}  // namespace
 }  // namespace tensorpool::python

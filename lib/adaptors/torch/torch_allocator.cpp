@@ -3,9 +3,6 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
-#include <array>
-#include <atomic>
-#include <new>
 #include <stdexcept>
 #include <utility>
 

@@ -1,14 +1,5 @@
-#include "arena/scratch/scratch_chunks.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
-#include <algorithm>
-#include <cstdint>
-#include <mutex>
-#include <new>
-
-#include "arena/scratch/scratch_registry.hpp"
-#include "base/alignment.hpp"
-#include "limits/commit_budget.hpp"
-#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::arena {
@@ -121,10 +112,6 @@ void ScratchChunks::give_back(const Chunk& chunk) noexcept {
     limits::commit_budget().give_back(chunk.bytes());
 }
 
-void ScratchChunks::go_on(std::size_t below) noexcept {
-    chunks_[++present_].below = below;
-}
-
 void ScratchChunks::drop_present() noexcept {
     const Chunk chunk = present();
     {
@@ -133,15 +120,6 @@ void ScratchChunks::drop_present() noexcept {
     }
     give_back(chunk);
     totals_.count_give_back(chunk.bytes());
-}
-
-std::size_t ScratchChunks::drop_spares() noexcept {
-    return chunks_.empty() ? 0 : drop_from(present_ + 1);
-}
-
-std::size_t ScratchChunks::drop_all() noexcept {
-    present_ = 0;
-    return is_buffer_ ? 0 : drop_from(0);
 }
 
 std::size_t ScratchChunks::drop_from(std::size_t first) noexcept {

@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <iterator>
 
-#include <tensorpool/scratch.hpp>
-
 #include "arena/scratch/scratch_state.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
@@ -22,17 +20,6 @@ void ScratchHandles::push(const ScratchHandle& handle) {
         handles_.pop_back();
     handles_.push_back(handle);
     handles_.back().serial = ++last_serial_;
-}
-
-ScratchHandle ScratchHandles::pop() noexcept {
-    const ScratchHandle last = handles_.back();
-    handles_.pop_back();
-    return last;
-}
-
-void ScratchHandles::forget(const HeldBlock& block) noexcept {
-    const auto found = find(block);
-    if (found != handles_.rend()) handles_.erase(std::next(found).base());
 }
 
 ScratchHandles::Handles::const_reverse_iterator ScratchHandles::find(

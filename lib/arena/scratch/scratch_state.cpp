@@ -1,23 +1,67 @@
 #include "arena/scratch/scratch_state.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <mutex>
-#include <string_view>
-#include <utility>
-
 #include <tensorpool/arena_options.hpp>
-#include <tensorpool/snapshot.hpp>
 
-#include "arena/scratch/scratch_registry.hpp"
-#include "base/alignment.hpp"
-#include "events/limit_kind.hpp"
+#include "base/never_destroyed.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "platform/environment.hpp"
-#include "platform/platform.hpp"
+#include "platform/process/fork_handlers.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "statistics/records/record_values.hpp"
+
+namespace tensorpool {
+namespace arena {
+
+// Never destroyed: threads, and scopes with them, may end after static objects are destroyed.
+ScratchOperators& scratch_operators() {
+    static ScratchOperators& operators = *new ScratchOperators();
+    return operators;
+}
+
+std::string ScratchOperators::name_of(const detail::ScratchOperator* known) const {
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, one] : operators_) {
+        if (&one == known) return name;
+    }
+    return "";
+}
+
+ScratchReport ScratchOperators::report() const {
+    const auto read = [](const std::atomic<std::uint64_t>& value) {
+        return value.load(std::memory_order_relaxed);
+    };
+    ScratchReport report;
+    const std::lock_guard guard(mutex_);
+    for (const auto& [name, known] : operators_) {
+        report.operators.push_back({name, read(known.calls), read(known.peak_bytes),
+                                    read(known.growths), read(known.grown_bytes)});
+    }
+    std::stable_sort(report.operators.begin(), report.operators.end(),
+                     [](const OperatorScratch& one, const OperatorScratch& other) {
+                         return one.peak_bytes > other.peak_bytes;
+                     });
+    return report;
+}
+
+detail::ScratchOperator* KnownOperators::find(std::string_view name) noexcept {
+    if (const auto known = known_.find(name); known != known_.end()) return known->second;
+    try {
+        const ScratchOperators::Entry entry = scratch_operators().find_or_add(name);
+        known_.emplace(entry.name, entry.found);
+        return entry.found;
+    } catch (const std::bad_alloc&) {
+        return nullptr;
+    }
+}
+
+}  // namespace arena
+
+ScratchReport scratch_report() {
+    return arena::scratch_operators().report();
+}
+
+}  // namespace tensorpool
 
 namespace tensorpool::detail {
 namespace {
@@ -63,29 +107,11 @@ ScratchState::~ScratchState() {
     events::snapshot_sources().leave(*this);
 }
 
-void ScratchState::abandon() noexcept {
-    events::snapshot_sources().leave(*this);
-    chunks.drop_all();
-    record.leave();
-}
-
-void ScratchState::belong_to_this_thread() noexcept {
-    record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
-}
-
 void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
     const LimitKind limit = events::limit_kind(refusal);
     totals.count_refusal();
     events::write_entry(events::refusal_kind(limit), limit, bytes, name_);
     fold_record();
-}
-
-void ScratchState::add_to(Snapshot& snapshot) const {
-    snapshot.scratches.push_back(statistics());
-}
-
-events::SnapshotSource::Identity ScratchState::identify() const noexcept {
-    return {TraceSource::scratch, number, name_};
 }
 
 // Larger requests take the slow path in any case, so that rounding cannot overflow.
@@ -98,15 +124,6 @@ void ScratchState::show_quick_path(bool shown) noexcept {
 
 ArenaStatistics ScratchState::statistics() const noexcept {
     return statistics::statistics_of(*record);
-}
-
-std::size_t ScratchState::capacity() const noexcept {
-    return totals.capacity_bytes.load(std::memory_order_relaxed);
-}
-
-std::size_t ScratchState::peak() const noexcept {
-    return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
-                                 record->words.high.load(std::memory_order_relaxed));
 }
 
 void ScratchState::set_buffer(std::span<std::byte> buffer) {
@@ -259,13 +276,6 @@ void ScratchState::fold_record() noexcept {
     record.fold();
 }
 
-void ScratchState::forget_need() noexcept {
-    base::raise_to(totals.peak_used_bytes, record->words.high.load(std::memory_order_relaxed));
-    record->words.high.store(0, std::memory_order_relaxed);
-    prepared_ = 0;
-    slack_ = 0;
-}
-
 std::size_t ScratchState::trim() noexcept {
     const bool keeps_present = scratch_.used() != 0 || scratch_.scope() != outside;
     if (!keeps_present) forget_need();
@@ -276,3 +286,72 @@ std::size_t ScratchState::trim() noexcept {
 }
 
 }  // namespace tensorpool::detail
+
+namespace tensorpool {
+namespace detail {
+inline namespace abi_2 {
+
+constinit thread_local Scratch* local_scratch TENSORPOOL_INITIAL_EXEC = nullptr;
+
+}  // namespace abi_2
+}  // namespace detail
+
+namespace arena {
+namespace {
+
+constinit base::NeverDestroyed<ScratchRegistry> the_registry;
+
+void give_back_local() noexcept {
+    Scratch* const scratch = detail::local_scratch;
+    detail::local_scratch = nullptr;
+    delete scratch;
+}
+
+// Set while the library is loaded, before there are threads.
+[[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
+    platform::ForkStage::scratches, [] { scratch_registry().before_fork(); },
+    [] { scratch_registry().after_fork_in_parent(); },
+    [] { scratch_registry().after_fork_in_child(); });
+
+}  // namespace
+
+ScratchRegistry& scratch_registry() noexcept {
+    return the_registry.get();
+}
+
+void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
+    // Fails for a thread in its last destructors: memory that it takes now stays until the process
+    // ends.
+    (void)platform::call_at_thread_exit(exit_handler());
+    const std::lock_guard guard(mutex_);
+    scratch.next_of_all = first_;
+    first_ = &scratch;
+    scratch.show_quick_path(!hidden_ && !platform::has_memory_tool());
+}
+
+// Under the lock, so that no fork comes in the middle of the initialization: the child would wait
+// for its end forever.
+platform::ExitHandler ScratchRegistry::exit_handler() noexcept {
+    const std::lock_guard guard(mutex_);
+    static const platform::ExitHandler handler = platform::add_thread_exit_handler(give_back_local);
+    return handler;
+}
+
+// The child has only the forking thread.
+void ScratchRegistry::after_fork_in_child() noexcept {
+    after_fork_in_parent();
+    detail::ScratchState* scratch = std::exchange(first_, nullptr);
+    while (scratch != nullptr) {
+        detail::ScratchState& one = *scratch;
+        scratch = std::exchange(one.next_of_all, nullptr);
+        if (&one.scratch() == detail::local_scratch) {
+            first_ = &one;
+            one.belong_to_this_thread();
+        } else {
+            one.abandon();
+        }
+    }
+}
+
+}  // namespace arena
+}  // namespace tensorpool

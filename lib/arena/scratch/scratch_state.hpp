@@ -1,21 +1,186 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
+#include <thread>
+#include <unordered_map>
 
 #include <tensorpool/scratch.hpp>
+#include <tensorpool/scratch_report.hpp>
 
-#include "arena/arena_record.hpp"
+#include "arena/arena_memory.hpp"
 #include "arena/checked_blocks.hpp"
 #include "arena/release_history.hpp"
-#include "arena/scratch/scratch_chunks.hpp"
-#include "arena/scratch/scratch_handles.hpp"
-#include "arena/scratch/scratch_operators.hpp"
+#include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 #include "arena/arena_table.hpp"
+
+namespace tensorpool::detail {
+
+/// What is known of an operator. Relaxed throughout: the values publish nothing else.
+struct ScratchOperator {
+    std::atomic<std::uint64_t> calls = 0;
+    std::atomic<std::uint64_t> peak_bytes = 0;
+    std::atomic<std::uint64_t> need_bytes = 0;  ///< the peak, with room for alignment
+    std::atomic<std::uint64_t> growths = 0;
+    std::atomic<std::uint64_t> grown_bytes = 0;
+};
+
+}  // namespace tensorpool::detail
+
+namespace tensorpool::arena {
+
+/// All operators of the process by name. They are added and never removed, so a pointer to one
+/// stays valid. Thread-safe. There is one table in the process.
+class ScratchOperators {
+public:
+    struct Entry {
+        std::string_view name;  ///< lives as long as the operator
+        detail::ScratchOperator* found;
+    };
+    /// Returns the operator `name`, adding it if it is new. Throws std::bad_alloc.
+    Entry find_or_add(std::string_view name) {
+        const std::lock_guard guard(mutex_);
+        auto at = operators_.find(name);
+        if (at == operators_.end()) at = operators_.try_emplace(std::string(name)).first;
+        return {at->first, &at->second};
+    }
+    /// Returns the name of an operator; "" if it is nullptr or unknown.
+    std::string name_of(const detail::ScratchOperator* known) const;
+    ScratchReport report() const;
+
+    /// Locks and unlocks the table around a fork.
+    void lock() noexcept { mutex_.lock(); }
+    void unlock() noexcept { mutex_.unlock(); }
+
+private:
+    mutable std::mutex mutex_;
+    std::map<std::string, detail::ScratchOperator, std::less<>> operators_;
+};
+
+ScratchOperators& scratch_operators();
+
+/// The operators that one thread has looked up, so that it takes the lock once for each.
+class KnownOperators {
+public:
+    /// Returns the operator `name`; nullptr if there is no memory for it.
+    detail::ScratchOperator* find(std::string_view name) noexcept;
+
+private:
+    std::unordered_map<std::string_view, detail::ScratchOperator*> known_;
+};
+
+using base::Refusal;
+
+/// Returns the size of the chunk that replaces several ones after a run that needed `need` bytes.
+std::size_t joined_bytes(std::size_t need) noexcept;
+
+/// The chunks of one scratch, in the order of their use. Chunks after the present one hold nothing.
+/// Used by one thread, but consistent at a fork in another thread.
+class ScratchChunks {
+public:
+    struct Chunk {
+        std::byte* begin = nullptr;
+        std::byte* end = nullptr;
+        /// Bytes that were in use in the earlier chunks when the use of this one began.
+        std::size_t below = 0;
+
+        std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
+    };
+
+    explicit ScratchChunks(statistics::ArenaTotals& totals) noexcept : totals_(totals) {}
+    ~ScratchChunks();
+    ScratchChunks(const ScratchChunks&) = delete;
+    ScratchChunks& operator=(const ScratchChunks&) = delete;
+
+    /// Makes memory of the caller the only chunk; no other is ever added.
+    void set_buffer(std::byte* begin, std::byte* end);
+    bool is_buffer() const noexcept { return is_buffer_; }
+
+    bool empty() const noexcept { return chunks_.empty(); }
+    /// Returns the chunk in use. REQUIRES: not empty.
+    const Chunk& present() const noexcept { return chunks_[present_]; }
+    std::size_t present_number() const noexcept { return present_; }
+    /// Returns whether `p` lies in one of the chunks.
+    bool contain(const void* p) const noexcept;
+    bool is_one() const noexcept { return chunks_.size() == 1; }
+    /// Returns whether the next chunk has room for `bytes` bytes from a multiple of `alignment`.
+    bool next_has(std::size_t bytes, std::size_t alignment) const noexcept;
+
+    /// Adds a chunk of `wanted` bytes, or of at least `needed` if memory is short, that begins at a
+    /// multiple of `alignment`. It replaces all chunks after the present one. If there was none,
+    /// the new chunk becomes the present one. Returns its bytes; 0 if it is refused, in which case
+    /// nothing changed.
+    std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
+                         Refusal& refusal) noexcept;
+    /// Makes the next chunk the present one. `below` bytes are in use in the earlier chunks.
+    void go_on(std::size_t below) noexcept { chunks_[++present_].below = below; }
+    /// Marks all blocks above this position as freed, for a memory tool.
+    void mark_freed_above(std::size_t chunk, std::size_t used) const noexcept;
+    /// Makes the chunk `number` the present one.
+    void go_back_to(std::size_t number) noexcept { present_ = number; }
+    /// Gives the present chunk back to the system; the next one replaces it. REQUIRES: there is a
+    /// next chunk.
+    void drop_present() noexcept;
+    /// Gives the chunks after the present one back to the system. Returns their bytes.
+    std::size_t drop_spares() noexcept { return chunks_.empty() ? 0 : drop_from(present_ + 1); }
+    /// Gives all chunks back to the system, except a buffer of the caller. Returns their bytes.
+    std::size_t drop_all() noexcept {
+        present_ = 0;
+        return is_buffer_ ? 0 : drop_from(0);
+    }
+
+private:
+    bool append(void* memory, std::size_t bytes) noexcept;
+    void give_back(const Chunk& chunk) noexcept;
+    std::size_t drop_from(std::size_t first) noexcept;
+
+    statistics::ArenaTotals& totals_;
+    std::vector<Chunk> chunks_;
+    std::size_t present_ = 0;
+    bool is_buffer_ = false;
+};
+
+/// A block of a scratch that a handle owns, and the position to which the handle's end returns.
+struct ScratchHandle {
+    const void* block = nullptr;
+    std::uint64_t serial = 0;  // differs from that of any other handle of the scratch
+    std::size_t used_before = 0;
+    std::size_t used_after = 0;
+    std::size_t chunk = 0;
+    std::uint64_t scope = 0;
+    std::uint64_t releases = 0;  // before the block was allocated
+    std::thread::id thread;
+};
+
+/// The handles of a scratch that have not ended, the last one made on top.
+class ScratchHandles {
+public:
+    /// Adds a handle whose block begins at `used_before`, and gives it a serial number.
+    void push(const ScratchHandle& handle);
+    ScratchHandle& last() noexcept { return handles_.back(); }
+    ScratchHandle pop() noexcept {
+        const ScratchHandle last = handles_.back();
+        handles_.pop_back();
+        return last;
+    }
+    /// Forgets the handle that owns `block`, wherever it is.
+    void forget(const HeldBlock& block) noexcept {
+        const auto found = find(block);
+        if (found != handles_.rend()) handles_.erase(std::next(found).base());
+    }
+    /// Returns why the end of the handle that owns `block` is misuse in `scope`, with `used` bytes
+    /// in use; nullptr if it is not.
+    const char* misuse_of(const HeldBlock& block, std::uint64_t scope, std::size_t used,
+                          const ReleaseHistory& history) const noexcept;
+
+private:
+    using Handles = std::vector<ScratchHandle>;
+    Handles::const_reverse_iterator find(const HeldBlock& block) const noexcept;
+
+    std::uint64_t last_serial_ = 0;
+    Handles handles_;
+};
+
+}  // namespace tensorpool::arena
 
 namespace tensorpool::detail {
 
@@ -30,11 +195,16 @@ public:
     Scratch& scratch() const noexcept { return scratch_; }
     const char* name() const noexcept { return name_.c_str(); }
 
-    void add_to(Snapshot& snapshot) const override;
-    Identity identify() const noexcept override;
+    void add_to(Snapshot& snapshot) const override { snapshot.scratches.push_back(statistics()); }
+    Identity identify() const noexcept override { return {TraceSource::scratch, number, name_}; }
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept override;
-    std::size_t peak() const noexcept;
+    std::size_t capacity() const noexcept override {
+        return totals.capacity_bytes.load(std::memory_order_relaxed);
+    }
+    std::size_t peak() const noexcept {
+        return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
+                                     record->words.high.load(std::memory_order_relaxed));
+    }
 
     /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
     /// `refusal`, if that fails.
@@ -60,9 +230,15 @@ public:
     std::size_t slack() const noexcept { return slack_; }
     /// Gives back the chunks of a thread that does not exist in the child of a fork. The thread may
     /// have been in the middle of anything, so its records stay as they are.
-    void abandon() noexcept;
+    void abandon() noexcept {
+        events::snapshot_sources().leave(*this);
+        chunks.drop_all();
+        record.leave();
+    }
     /// Records the new thread number in the child of a fork.
-    void belong_to_this_thread() noexcept;
+    void belong_to_this_thread() noexcept {
+        record->thread.store(platform::current_thread_id(), std::memory_order_relaxed);
+    }
     /// Counts a refused request and puts it on the timeline.
     void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
 
@@ -95,7 +271,12 @@ private:
 
     bool is_ready_for(std::size_t bytes) const noexcept;
     [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
-    void forget_need() noexcept;
+    void forget_need() noexcept {
+        base::raise_to(totals.peak_used_bytes, record->words.high.load(std::memory_order_relaxed));
+        record->words.high.store(0, std::memory_order_relaxed);
+        prepared_ = 0;
+        slack_ = 0;
+    }
     void note_changes() noexcept;
     void fold_record() noexcept;
 
@@ -113,3 +294,54 @@ private:
 };
 
 }  // namespace tensorpool::detail
+
+namespace tensorpool {
+class Scratch;
+namespace detail {
+class ScratchState;
+}
+}  // namespace tensorpool
+
+namespace tensorpool::arena {
+
+/// The scratches of all threads, and the lock under which each scratch changes its chunks. The lock
+/// lets the child of a fork find the chunks consistent and give back those of threads that it does
+/// not have. (Other records of such a thread are left alone: the thread may have been in the middle
+/// of changing them.) Thread-safe. There is one registry in the process.
+class ScratchRegistry : public base::Registry<detail::ScratchState> {
+public:
+    /// Enters the scratch of the calling thread, which is given back when the thread ends.
+    void enter(detail::ScratchState& scratch) noexcept;
+
+    /// Makes every allocation from every scratch take the slow path from now on.
+    void hide_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = true;
+        for_each([](detail::ScratchState& one) { one.show_quick_path(false); });
+    }
+    /// Lets the inline paths serve allocations again.
+    void show_quick_paths() noexcept {
+        const std::lock_guard guard(mutex_);
+        hidden_ = false;
+        for_each([](detail::ScratchState& one) { one.show_quick_path(true); });
+    }
+
+    void before_fork() noexcept {
+        scratch_operators().lock();
+        mutex_.lock();
+    }
+    void after_fork_in_parent() noexcept {
+        mutex_.unlock();
+        scratch_operators().unlock();
+    }
+    void after_fork_in_child() noexcept;
+
+private:
+    platform::ExitHandler exit_handler() noexcept;
+
+    bool hidden_ = false;
+};
+
+ScratchRegistry& scratch_registry() noexcept;
+
+}  // namespace tensorpool::arena

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <string>
-
 #include <tensorpool/device/device_allocation_error.hpp>
-#include <tensorpool/device_statistics.hpp>
-#include <tensorpool/timeline.hpp>
 
 #include "device/caching/blocks/block.hpp"
-#include "events/limit_kind.hpp"
+#include "events/timeline.hpp"
 #include "limits/budget_request.hpp"
 
 namespace tensorpool::device {
@@ -30,6 +25,9 @@ public:
     void add_holder(const StreamCache& cache) noexcept;
     /// Adds the levels of the budget that refused, if one did.
     void add_budgets(const limits::BudgetRequest& request) noexcept;
+    /// Adds the memory of the device.
+    void add_device(std::size_t free_bytes, std::size_t total_bytes) noexcept;
+    void add_device(Backend& backend) noexcept;
     /// Whether the allocator can obtain all memory that the device reports as free.
     enum class Room { certain, unknown };
     void judge(std::size_t requested, DeviceStatus status, Cause cause, Room room) noexcept;

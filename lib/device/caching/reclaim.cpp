@@ -1,11 +1,5 @@
 #include "device/caching/reclaim.hpp"
 
-#include <algorithm>
-#include <span>
-#include <utility>
-
-#include "device/deferral/stream_progress.hpp"
-
 namespace tensorpool::device {
 namespace {
 

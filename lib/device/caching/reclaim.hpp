@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <vector>
-
-#include "device/caching/allocator_state.hpp"
-#include "device/caching/free_blocks.hpp"
+#include "device/caching/scalars.hpp"
 #include "device/caching/streams/captures.hpp"
 
 namespace tensorpool::device {

@@ -1,10 +1,6 @@
 #include "device/caching/sleep.hpp"
 
-#include <algorithm>
 #include <iterator>
-#include <utility>
-
-#include "base/text.hpp"
 
 namespace tensorpool::device {
 
@@ -82,13 +78,13 @@ void Sleep::end() {
     if (status != DeviceStatus::ok) {
         const std::string why = state_.backend.last_error();
         for (const Piece& piece : pieces_) unmap(piece);
-        state_.budget.cancel(charged_);
+        state_.budget.refund(charged_);
         refuse(status, "the memory of slabs with blocks in use is unavailable: " + why);
     }
     pieces_.clear();
     blocks_.clear();
     set_asleep(false);
-    state_.budget.cancel(charged_ - mapped);
+    state_.budget.refund(charged_ - mapped);
     state_.totals.count_growth(mapped);
     state_.record.note_capacity();
     state_.watch.write(EntryKind::growth, mapped);

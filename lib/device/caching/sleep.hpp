@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include <tensorpool/device/sleep_content.hpp>
 
 #include "device/caching/reclaim.hpp"

@@ -1,7 +1,5 @@
 #include "device/cuda/cuda_state.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::device::cuda {
 namespace {
 

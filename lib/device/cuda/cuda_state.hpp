@@ -1,17 +1,10 @@
 #pragma once
 
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device_status.hpp>
-
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <list>
 #include <map>
 #include <mutex>
-#include <string>
 #include <thread>
 #include <unordered_set>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <new>
 #include <utility>
 
-#include "device/deferral/stream_progress.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::device {
@@ -209,6 +208,25 @@ void DeferredFrees::give(StreamUse& use) noexcept {
     events_.give(use.event);
     use.event = nullptr;
     records_.give(use);
+}
+
+EventPool::~EventPool() {
+    for (const EventHandle event : all_) (void)backend_.destroy_event(device_, event);
+}
+
+EventHandle EventPool::take() {
+    EventHandle event = nullptr;
+    if (!free_.empty()) {
+        event = free_.back();
+        free_.pop_back();
+        return event;
+    }
+    if (all_.capacity() == all_.size()) all_.reserve(2 * all_.size() + 16);
+    free_.reserve(all_.capacity());  // so that `give` never allocates
+    const DeviceStatus status = backend_.create_event(device_, EventFlags::none, &event);
+    if (status != DeviceStatus::ok) return nullptr;
+    all_.push_back(event);
+    return event;
 }
 
 }  // namespace tensorpool::device

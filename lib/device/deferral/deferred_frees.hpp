@@ -1,18 +1,79 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
+#include <deque>
 
-#include <tensorpool/device/backend.hpp>
-
-#include "device/deferral/event_pool.hpp"
-#include "device/deferral/record_pool.hpp"
 #include "device/deferral/stream_calls.hpp"
-#include "device/device_table.hpp"
+#include "device/unlocked.hpp"
 #include "statistics/segment/segment_layout.hpp"
+#include "device/device_table.hpp"
 
 namespace tensorpool::device {
+
+/// Whether work is done, from the device's answer about an event behind it or about its stream.
+/// Memory that waits for streams is free when the device reports that the work is done, or that the
+/// device is lost, because no work runs any more then. After any other error nothing is known: the
+/// memory stays held back until the stream or the allocator is destroyed.
+constexpr bool is_done(DeviceStatus status) noexcept {
+    return status == DeviceStatus::ok || status == DeviceStatus::device_lost;
+}
+
+/// A pool of records of one type. Records are reused, and freed only with the pool: a thread that
+/// reads a record after it was given back still reads a record of this type. REQUIRES: one thread
+/// at a time.
+template <class Record>
+class RecordPool {
+public:
+    /// Returns a record; its fields keep the values they were left with. Throws std::bad_alloc.
+    Record& take() {
+        if (!free_.empty()) {
+            Record& record = *free_.back();
+            free_.pop_back();
+            return record;
+        }
+        make_room();
+        return all_.emplace_back();
+    }
+    void give(Record& record) noexcept { free_.push_back(&record); }
+    /// Makes sure that `count` records can be taken without an exception. Throws std::bad_alloc.
+    void reserve(std::size_t count) {
+        while (free_.size() < count) {
+            make_room();
+            free_.push_back(&all_.emplace_back());
+        }
+    }
+
+private:
+    /// Makes room for one more record in `free_`, so that `give` never allocates.
+    void make_room() {
+        if (free_.capacity() <= all_.size()) free_.reserve(2 * all_.size() + 16);
+    }
+
+    std::deque<Record> all_;
+    std::vector<Record*> free_;
+};
+
+/// A pool of events without timing. They are created on demand, reused, and destroyed with the
+/// pool. REQUIRES: one thread at a time.
+class EventPool {
+public:
+    EventPool(Backend& backend, int device) noexcept : backend_(backend), device_(device) {}
+    ~EventPool();
+    EventPool(const EventPool&) = delete;
+    EventPool& operator=(const EventPool&) = delete;
+
+    /// Returns an event, or nullptr if the device cannot create one. Throws std::bad_alloc.
+    EventHandle take();
+    /// Returns an event to the pool. A null handle is ignored.
+    void give(EventHandle event) noexcept {
+        if (event != nullptr) free_.push_back(event);
+    }
+
+private:
+    Backend& backend_;
+    int device_;
+    std::vector<EventHandle> all_;
+    std::vector<EventHandle> free_;
+};
 
 struct StreamUse;
 
@@ -107,6 +168,22 @@ public:
     /// Like `next`, for all uses, including those that waited for the end of a capture. REQUIRES:
     /// no work is running on the device.
     DeferrableBlock* next_of_all(StreamQueue& stream) noexcept;
+    /// Ends the queue of a stream that gets no more work, after the caller waited for the stream
+    /// and `next` returned nullptr: a block may have been freed since, or an event may be late.
+    /// `wait` waits for the stream, without the lock. `pass` takes each block that may be used
+    /// again. Throws what `wait` throws.
+    template <class Wait, class Pass>
+    void end(StreamQueue& stream, std::mutex& mutex, Wait wait, Pass pass) {
+        while (stream.bytes != 0) {
+            const std::uint64_t added = stream.added;
+            {
+                const Unlocked unlocked(mutex);
+                wait();
+            }
+            while (DeferrableBlock* const block = next_up_to(stream, added)) pass(*block);
+            begin();
+        }
+    }
     /// Whether the stream's work that is under way will free a block when it ends. Work of a
     /// capture does not end by itself.
     bool will_free(const StreamQueue& stream) const noexcept;

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <cstdint>
-
 #include <tensorpool/device/backend.hpp>
 
 namespace tensorpool::device {

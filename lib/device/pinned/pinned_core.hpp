@@ -1,28 +1,41 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <memory>
-#include <mutex>
-#include <vector>
-
-#include <tensorpool/device/device_allocation_error.hpp>
-#include <tensorpool/device/pinned_options.hpp>
+#include <tensorpool/device/pinned_allocator.hpp>
 
 #include "device/caching/blocks/block_heap.hpp"
-#include "device/caching/streams/stream_cache.hpp"
-#include "device/caching/streams/stream_table.hpp"
-#include "device/deferral/deferred_frees.hpp"
-#include "device/deferral/event_pool.hpp"
-#include "device/device_table.hpp"
 #include "device/owned_device_record.hpp"
-#include "device/pinned/pinned_sizes.hpp"
-#include "device/unlocked.hpp"
 #include "events/recorder_hooks.hpp"
-#include "limits/held_budget.hpp"
+#include "limits/budget_node.hpp"
+#include "device/device_table.hpp"
+
+/// The sizes of blocks and slabs of pinned memory, in bytes.
 
 namespace tensorpool::device {
+
+/// Blocks above 1 MiB begin and end at multiples of 16 KiB, the granularity of the block map.
+constexpr std::size_t round_pinned(std::size_t bytes) noexcept {
+    return base::align_up(bytes, bytes <= small_limit ? small_grain : large_grain);
+}
+static_assert(round_pinned(1) == 512 && round_pinned(513 * mib) == 513 * mib);
+static_assert(round_pinned(small_limit + 1) == small_limit + 16 * kib);
+
+inline Request pinned_request(std::size_t bytes) noexcept {
+    return {bytes, round_pinned(std::min(bytes, max_bytes)),
+            bytes <= small_limit ? Pool::small : Pool::large, 0};
+}
+
+/// The smallest slab for a request.
+constexpr std::size_t min_slab(const Request& request) noexcept {
+    return base::align_up(request.rounded, slab_step);
+}
+/// The preferred size of a slab: an eighth of what is held already. This keeps slabs few, because
+/// the system takes long for each, and at most an eighth of the memory is idle.
+constexpr std::size_t preferred_slab(const Request& request, std::size_t held,
+                                     std::size_t largest) noexcept {
+    if (request.pool == Pool::small) return small_slab_bytes;
+    const std::size_t step = std::min(held / 8 / slab_step * slab_step, largest);
+    return std::max(min_slab(request), step);
+}
 
 /// The implementation of PinnedAllocator, built from parts of the caching allocator. A freed block
 /// that no stream uses is parked in the bins of the *lane* that it was allocated from. There are at
@@ -63,17 +76,9 @@ public:
     /// memory for records.
     void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure& failure);
     void deallocate(void* address) noexcept;
-    void record_use(void* address, StreamHandle stream);
-    std::size_t usable_size(const void* address) const noexcept;
-    bool is_used_on(const void* address, StreamHandle stream) const noexcept;
-    DeviceStatistics statistics() const noexcept { return record_.statistics(); }
-    std::size_t trim() noexcept;
-    void set_limit(std::size_t bytes) noexcept;
-    void end_stream(StreamHandle stream);
-    /// Throws the exception for a failure.
-    [[noreturn]] void refuse(const DeviceAllocationFailure& failure);
 
 private:
+    friend class tensorpool::PinnedAllocator;
     using Cause = DeviceAllocationFailure::Cause;
 
     /// The result of the search for a block.

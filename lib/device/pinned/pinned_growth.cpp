@@ -1,10 +1,8 @@
-#include <algorithm>
 #include <thread>
 
 #include "device/caching/failure_report.hpp"
 #include "device/pinned/pinned_core.hpp"
 #include "events/timeline.hpp"
-#include "platform/platform.hpp"
 
 // Allocation of slabs from the system, and their release.
 
@@ -142,7 +140,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
     }
     growing_bytes_ -= bytes;
     if (status != DeviceStatus::ok) {
-        budget_.cancel(bytes);
+        budget_.refund(bytes);
         return {nullptr, status,
                 status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use};
     }
@@ -150,7 +148,7 @@ PinnedCore::Outcome PinnedCore::grow_by(const Request& request, std::size_t byte
         heap_.add_slab(slabs_, request.pool, static_cast<std::byte*>(memory), bytes);
     } catch (...) {
         (void)backend_.deallocate_pinned(device_, memory, bytes);
-        budget_.cancel(bytes);
+        budget_.refund(bytes);
         throw;
     }
     totals_.count_growth(bytes);
@@ -179,23 +177,6 @@ PinnedCore::Outcome PinnedCore::under_pressure(const Request& request, Outcome r
     detail::add(totals_.pressures, 1);
     events::write_entry(EntryKind::pressure, LimitKind::none, request.bytes, options_.name);
     return outcome;
-}
-
-std::size_t PinnedCore::trim() noexcept {
-    const std::lock_guard guard(mutex_);
-    complete();
-    flush();
-    return give_back();
-}
-
-void PinnedCore::set_limit(std::size_t bytes) noexcept {
-    const std::lock_guard guard(mutex_);
-    detail::add(totals_.limit_bytes, bytes - limit_);
-    limit_ = bytes;
-    if (may_grow(0)) return;
-    complete();
-    flush();
-    (void)give_back();
 }
 
 /// Releases all free slabs, without the lock during the calls to the system.
@@ -240,10 +221,6 @@ void PinnedCore::explain(const Outcome& outcome, const Request& request,
     report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
     detail::add(totals_.failures, 1);
     events::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
-}
-
-void PinnedCore::refuse(const DeviceAllocationFailure& failure) {
-    throw_failure(failure, backend_);
 }
 
 }  // namespace tensorpool::device

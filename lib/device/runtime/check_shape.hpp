@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include <tensorpool/device/memory_shape.hpp>
 
 namespace tensorpool::device {

@@ -1,10 +1,9 @@
 #include <tensorpool/device/current_device.hpp>
 
+#include <tensorpool/device/current_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
-#include <cstdint>
-
-#include "device/runtime/device_changes.hpp"
+#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {
@@ -63,6 +62,35 @@ CurrentDeviceScope::~CurrentDeviceScope() {
     current.was_set = was_set_;
     // The next call of current_device checks whether this device still exists.
     current.changes = 0;
+}
+
+namespace {
+
+constinit thread_local const CurrentStreamScope* innermost = nullptr;
+
+}  // namespace
+
+CurrentStreamScope::CurrentStreamScope(const DeviceStream& stream) noexcept
+    : CurrentStreamScope(*stream.core_, stream.handle()) {}
+
+CurrentStreamScope::CurrentStreamScope(const Runtime& runtime, StreamHandle stream) noexcept
+    : CurrentStreamScope(*runtime.core_, stream) {}
+
+CurrentStreamScope::CurrentStreamScope(const device::RuntimeCore& core,
+                                       StreamHandle stream) noexcept
+    : core_(core), stream_(stream), outer_(innermost) {
+    innermost = this;
+}
+
+CurrentStreamScope::~CurrentStreamScope() {
+    innermost = outer_;
+}
+
+StreamHandle device::RuntimeCore::current_stream() const noexcept {
+    for (const CurrentStreamScope* scope = innermost; scope != nullptr; scope = scope->outer_) {
+        if (&scope->core_ == this) return scope->stream_;
+    }
+    return nullptr;
 }
 
 }  // namespace tensorpool

@@ -1,15 +1,10 @@
 #include <tensorpool/device/device_allocation.hpp>
 
-#include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
-#include <stdexcept>
-#include <string>
-#include <utility>
-
+#include "device/call_errors.hpp"
 #include "device/runtime/check_shape.hpp"
 #include "device/runtime/memory_copies.hpp"
-#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {
@@ -27,15 +22,7 @@ void check_range(const DeviceAllocation& memory, const char* call, std::size_t o
 }  // namespace
 
 const char* to_string(MemoryKind kind) noexcept {
-    switch (kind) {
-        case MemoryKind::device:
-            return "device";
-        case MemoryKind::pinned:
-            return "pinned";
-        case MemoryKind::host:
-            return "host";
-    }
-    return "?";
+    return device::text_of({"device", "pinned", "host"}, kind);
 }
 
 DeviceAllocation::DeviceAllocation() noexcept = default;

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/device/device_allocation.hpp>
-
 #include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool::device {

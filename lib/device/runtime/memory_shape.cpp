@@ -1,10 +1,8 @@
 #include <tensorpool/device/memory_shape.hpp>
 
-#include <span>
 #include <stdexcept>
-#include <string>
 
-#include "base/multiply.hpp"
+#include "base/alignment.hpp"
 #include "device/runtime/check_shape.hpp"
 
 namespace tensorpool {

@@ -1,10 +1,5 @@
 #include "device/runtime/object_table.hpp"
 
-#include <memory>
-#include <stdexcept>
-#include <string>
-#include <utility>
-
 namespace tensorpool::device {
 
 void ObjectTable::end() noexcept {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <mutex>
-#include <typeinfo>
 
 #include <tensorpool/device/runtime.hpp>
 

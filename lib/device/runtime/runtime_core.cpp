@@ -1,12 +1,9 @@
 #include "device/runtime/runtime_core.hpp"
 
-#include <new>
-#include <stdexcept>
-#include <string>
 #include <utility>
 
-#include "device/runtime/check_status.hpp"
-#include "device/runtime/device_changes.hpp"
+#include "device/call_errors.hpp"
+#include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -162,6 +159,16 @@ bool RuntimeCore::is_done(DeviceStatus status, const char* call) const {
     if (status == DeviceStatus::not_ready) return false;
     check(status, call);
     return true;
+}
+
+void watch_forks() noexcept {
+    // This fails only for lack of memory. A child must then not use devices; nothing else is lost.
+    (void)platform::set_fork_handlers(
+        platform::ForkStage::devices, [] {}, [] {},
+        [] {
+            forks_seen.fetch_add(1, std::memory_order_relaxed);
+            note_device_change();
+        });
 }
 
 }  // namespace tensorpool::device

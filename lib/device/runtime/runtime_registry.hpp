@@ -1,18 +1,9 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
-#include <string>
-#include <vector>
 
-#include <tensorpool/device/backend.hpp>
-#include <tensorpool/device/device.hpp>
 #include <tensorpool/device/runtime.hpp>
-#include <tensorpool/device/runtime_options.hpp>
 
 namespace tensorpool::device {
 

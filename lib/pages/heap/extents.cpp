@@ -1,10 +1,82 @@
 #include "pages/heap/extents.hpp"
 
-#include <algorithm>
-#include <array>
 #include <initializer_list>
 
 namespace tensorpool::pages {
+namespace {
+
+// A bin spans an eighth of a doubling, so each of its extents is a good fit. Comparing more of them
+// than this costs more than it saves.
+constexpr unsigned looks_per_bin = 8;
+
+// Usually only a few extents can hold a large block. If there are many, any of them is good enough.
+constexpr unsigned looks_for_lowest = 64;
+
+}  // namespace
+
+void ExtentBins::insert(Span& extent) noexcept {
+    static_assert(bin_of(~PageCount{0}) < bin_count);
+    const unsigned bin = bin_of(extent.pages);
+    bins_[bin].push_front(extent);
+    used_[bin / 64] |= std::uint64_t{1} << bin % 64;
+    total_pages_ += extent.pages;
+}
+
+Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
+    Span* lowest = nullptr;
+    unsigned looks = 0;
+    for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
+        for (Span& extent : bins_[bin]) {
+            if (position_in(extent, pages, alignment) == extent.end_page()) continue;
+            if (lowest == nullptr || extent.first_page < lowest->first_page) lowest = &extent;
+            if (++looks == looks_for_lowest) return lowest;
+        }
+    }
+    return lowest;
+}
+
+std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,
+                                                 std::span<PageRun> room) noexcept {
+    const auto is_lower = [](const PageRun& a, const PageRun& b) { return a.first < b.first; };
+    std::size_t count = 0;
+    for_each([&](const Span& extent) {
+        if (extent.first_page < from) return;
+        const PageRun run{extent.first_page, extent.pages};
+        // `room` is a heap with the highest address in front.
+        if (count < room.size()) {
+            room[count++] = run;
+            std::ranges::push_heap(room.first(count), is_lower);
+        } else if (is_lower(run, room.front())) {
+            std::ranges::pop_heap(room, is_lower);
+            room.back() = run;
+            std::ranges::push_heap(room, is_lower);
+        }
+    });
+    std::ranges::sort_heap(room.first(count), is_lower);
+    return room.first(count);
+}
+
+Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept {
+    Span* best = nullptr;
+    unsigned fits = 0;
+    for (Span& extent : bins_[bin]) {
+        if (position_in(extent, pages, alignment) == extent.end_page()) continue;
+        if (best == nullptr || extent.pages < best->pages) best = &extent;
+        if (best->pages == pages || ++fits == looks_per_bin) break;
+    }
+    return best;
+}
+
+unsigned ExtentBins::next_used(unsigned bin) const noexcept {
+    for (unsigned word = bin / 64; word < used_.size(); ++word) {
+        const std::uint64_t above =
+            word == bin / 64 ? ~std::uint64_t{0} << bin % 64 : ~std::uint64_t{0};
+        const std::uint64_t bits = used_[word] & above;
+        if (bits != 0) return word * 64 + static_cast<unsigned>(std::countr_zero(bits));
+    }
+    return bin_count;
+}
+
 namespace {
 
 /// Adds the pages of an adjacent run to a run.
@@ -121,15 +193,6 @@ std::size_t Extents::isolate_cold_granules(SpanList& isolated) noexcept {
     }
 }
 
-void Extents::mark_in_use(Span& span, PageKind kind) noexcept {
-    span.kind = kind;
-    set_entries(span, PageEntry(&span, pool_number_, kind));
-}
-
-void Extents::clear_entries(Span& span) noexcept {
-    set_entries(span, PageEntry());
-}
-
 void Extents::set_entries(const Span& span, PageEntry entry) noexcept {
     const PageEntry own(&span, pool_number_, span.kind);
     if (own.is_bucket() || own.is_marked())
@@ -161,6 +224,48 @@ void Extents::note_touched() noexcept {
         extent.set_untouched_end(0);
     });
     untouched_pages_ = 0;
+}
+
+namespace {
+
+// Returns a position of 0 pages if the request does not fit there.
+GrowthPosition position_beside(Extents& extents, Span& cold, const PageRequest& request) noexcept {
+    const Span* const left = extents.find(cold.first_page - 1, PageKind::extent_hot);
+    const Span* const right = extents.find(cold.end_page(), PageKind::extent_hot);
+    Span joined;
+    joined.first_page = left == nullptr ? cold.first_page : left->first_page;
+    joined.pages = (right == nullptr ? cold.end_page() : right->end_page()) - joined.first_page;
+    const PageNumber begin = ExtentBins::position_in(joined, request.pages, request.alignment);
+    const PageNumber first = std::max(begin, cold.first_page);
+    const PageNumber end = std::min(begin + request.pages, cold.end_page());
+    return {&cold, first, begin == joined.end_page() ? 0 : end - first};
+}
+
+}  // namespace
+
+// Candidates are the cold extent that fits best and the cold neighbours of the largest hot extents;
+// adjacent hot extents reduce the number of pages.
+GrowthPosition cheapest_position(Extents& extents, const PageRequest& request) noexcept {
+    constexpr unsigned max_looks = 16;
+    GrowthPosition best;
+    const auto consider = [&](Span* cold) {
+        if (cold == nullptr) return;
+        const GrowthPosition position = position_beside(extents, *cold, request);
+        if (position.pages == 0) return;
+        if (best.cold == nullptr || position.pages < best.pages) best = position;
+    };
+    consider(extents.cold().find(request.pages, request.alignment));
+    extents.hot().for_the_largest(max_looks, [&](Span& hot) {
+        consider(extents.find(hot.first_page - 1, PageKind::extent_cold));
+        consider(extents.find(hot.end_page(), PageKind::extent_cold));
+    });
+    return best;
+}
+
+GrowthPosition position_for_move(Span& cold, PageRun from, PageCount pages) noexcept {
+    const PageCount spare = cold.pages - room_for_move(pages);
+    const PageNumber earliest = cold.first_page + (spare > 2 * pages ? spare / 2 : 0);
+    return {&cold, earliest + (from.first - earliest) % granule_pages, pages};
 }
 
 }  // namespace tensorpool::pages

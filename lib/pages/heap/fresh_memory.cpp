@@ -1,11 +1,52 @@
 #include "pages/heap/fresh_memory.hpp"
 
-#include <algorithm>
-
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
+namespace {
+
+constinit FolioChoice the_folio_choice(platform::folio_sizes);
+
+}  // namespace
+
+FolioChoice& folio_choice() noexcept {
+    return the_folio_choice;
+}
+
+Folio FolioChoice::for_granule(Advice advice) noexcept {
+    if (!has(has_huge)) return for_part();
+    const std::uint32_t left = paused_.load(std::memory_order_relaxed);
+    if (left == 0) return Folio::huge;
+    // If two threads count one granule at the same time, the pause is one granule longer.
+    paused_.store(left - 1, std::memory_order_relaxed);
+    if (!has(has_medium)) return Folio::small;
+    if (advice == Advice::temporary) return Folio::medium;
+    if (split_.load(std::memory_order_relaxed) >= max_split) return Folio::small;
+    split_.fetch_add(1, std::memory_order_relaxed);
+    return Folio::medium;
+}
+
+void FolioChoice::note(Folio folio, std::uint64_t ns) noexcept {
+    const std::uint64_t other = other_ns_.load(std::memory_order_relaxed);
+    if (folio != Folio::huge) {
+        other_ns_.store((3 * other + ns) / 4, std::memory_order_relaxed);
+    } else if (ns <= 2 * other) {
+        next_pause_.store(first_pause, std::memory_order_relaxed);
+    } else {
+        const std::uint32_t pause = next_pause_.load(std::memory_order_relaxed);
+        paused_.store(pause, std::memory_order_relaxed);
+        next_pause_.store(std::min(2 * pause, longest_pause), std::memory_order_relaxed);
+    }
+}
+
+// Medium pages always cost a quarter of small ones. If the system has them, a huge page is tried
+// only after the first pause.
+unsigned FolioChoice::look() noexcept {
+    const platform::FolioSizes sizes = sizes_of_system_();
+    if (sizes.medium != 0) paused_.store(first_pause, std::memory_order_relaxed);
+    const unsigned known =
+        looked | (sizes.medium != 0 ? has_medium : 0U) | (sizes.huge ? has_huge : 0U);
+    known_.store(known, std::memory_order_relaxed);
+    return known;
+}
 
 static_assert(granule_pages * page_bytes == platform::huge_page_bytes);
 
@@ -17,12 +58,6 @@ void request_pages(char* begin, std::size_t bytes, Folio folio) noexcept {
 }
 
 }  // namespace
-
-void FreshMemory::request_huge_pages(Span& extent) const noexcept {
-    if (!extent.clean || extent.huge) return;
-    platform::prefer_huge_pages(space_.address_of(extent.first_page), extent.bytes());
-    extent.huge = true;
-}
 
 // A granule's request is made when the first span in it is cut off, so that the measured cost of
 // the previous granule is taken into account. At the beginning of an extent, the rest of a partial
@@ -42,10 +77,6 @@ void FreshMemory::request_for_run(Span& extent, PageRun run, SlowPath& path) con
                       options_.folios->for_part());
     }
     extent.huge = true;
-}
-
-void FreshMemory::try_huge_page(PageRun granule) const noexcept {
-    touch(Folio::huge, granule.first, platform::page_bytes());
 }
 
 // Measures processor time, so that other threads on a busy machine do not count as the cost of a

@@ -1,13 +1,5 @@
 #include "pages/heap/heap_shard.hpp"
 
-#include <algorithm>
-#include <array>
-#include <span>
-#include <utility>
-
-#include "base/alignment.hpp"
-#include "platform/platform.hpp"
-
 namespace tensorpool::pages {
 namespace {
 
@@ -35,12 +27,6 @@ HeapShard::HeapShard(HeapCommon& common, unsigned number) noexcept
 }
 
 // Taking and freeing --------------------------------------------------------------------------
-
-Span* HeapShard::take_free(const PageRequest& request, SlowPath& path) noexcept {
-    const std::lock_guard guard(mutex_);
-    Span* const extent = extents_.find_hot(request.pages, request.alignment);
-    return extent == nullptr ? nullptr : take_hot(*extent, request, path);
-}
 
 Span* HeapShard::take(const PageRequest& request, SlowPath& path) noexcept {
     const std::lock_guard guard(mutex_);
@@ -77,34 +63,12 @@ void HeapShard::free(Span& span, Zeroed zeroed) noexcept {
     count_free();
 }
 
-bool HeapShard::has_free(PageCount pages) noexcept {
-    const std::lock_guard guard(mutex_);
-    return extents_.find_hot(pages, 1) != nullptr;
-}
-
 void HeapShard::report_free(Refusal& refusal) noexcept {
     const std::lock_guard guard(mutex_);
     refusal.free_pages += extents_.hot().total_pages() * page_bytes;
     extents_.hot().for_each([&](const Span& extent) {
         refusal.largest_free = std::max(refusal.largest_free, extent.bytes());
     });
-}
-
-void HeapShard::count_free() noexcept {
-    const std::size_t free_bytes = extents_.hot().total_pages() * page_bytes;
-    const std::size_t untouched_bytes = extents_.untouched_pages() * page_bytes;
-    common_.kept.count_free(free_bytes - std::exchange(counted_free_, free_bytes),
-                            untouched_bytes - std::exchange(counted_untouched_, untouched_bytes));
-}
-
-void HeapShard::lock() noexcept {
-    mutex_.lock();
-    extents_.records().lock();
-}
-
-void HeapShard::unlock() noexcept {
-    extents_.records().unlock();
-    mutex_.unlock();
 }
 
 // Growing -------------------------------------------------------------------------------------
@@ -273,11 +237,6 @@ Span* HeapShard::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     return &left;
 }
 
-void HeapShard::take_left(Span& left) noexcept {
-    const std::lock_guard guard(mutex_);
-    extents_.add(left, PageKind::extent_cold);
-}
-
 // Giving back ---------------------------------------------------------------------------------
 
 // The last extent is taken in part, unless there is no memory for a record to split it.
@@ -366,11 +325,6 @@ bool HeapShard::borrow(PageCount pages, PageCount alignment, Refusal& refusal) n
     cold->clean = true;
     extents_.add(*cold, PageKind::extent_cold);
     return true;
-}
-
-void HeapShard::collect_cold(SpanList& leaving) noexcept {
-    const std::lock_guard guard(mutex_);
-    take_cold(leaving);
 }
 
 void HeapShard::take_cold(SpanList& leaving) noexcept {

@@ -1,14 +1,67 @@
 #include "pages/heap/page_heap.hpp"
 
-#include <algorithm>
-#include <mutex>
+#include <thread>
 
-#include "base/alignment.hpp"
 #include "base/block_sizes.hpp"
 #include "pages/large_sizes.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::pages {
+namespace {
+
+// The processors of a group have adjacent numbers, so they usually share a cache.
+unsigned shard_of_processor() noexcept {
+    return platform::current_processor() / processors_per_shard %
+           sharding.count.load(std::memory_order_relaxed);
+}
+
+}  // namespace
+
+constinit Sharding sharding{.count = 0, .current = shard_of_processor};
+
+unsigned shards_for(unsigned processors) noexcept {
+    const unsigned groups = (processors + processors_per_shard - 1) / processors_per_shard;
+    return std::clamp(groups, 1U, max_shards);
+}
+
+// Threads that get here at the same time find the same number.
+unsigned determine_shard() noexcept {
+    sharding.count.store(shards_for(std::thread::hardware_concurrency()),
+                         std::memory_order_relaxed);
+    return current_shard();
+}
+
+HeapShards::~HeapShards() {
+    shards_.for_each_other(shards_.first(), discard);
+    if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) discard(*marked);
+}
+
+HeapShard* HeapShards::marked() noexcept {
+    HeapShard* marked = marked_.load(std::memory_order_acquire);
+    if (marked != nullptr) return marked;
+    const std::lock_guard guard(shards_.first());
+    marked = marked_.load(std::memory_order_relaxed);
+    if (marked == nullptr) {
+        marked = make(AddressSpace::marked_shard);
+        marked_.store(marked, std::memory_order_release);
+    }
+    return marked;
+}
+
+// A shard borrows its addresses itself, in whole granules.
+HeapShard& HeapShards::of(const Span& span) noexcept {
+    const unsigned number = common_.space.shard_of(span.first_page);
+    return number == AddressSpace::marked_shard ? *marked_.load(std::memory_order_acquire)
+                                                : *shards_.find(number);
+}
+
+HeapShard* HeapShards::make(unsigned number) noexcept {
+    void* const memory = platform::map(sizeof(HeapShard), platform::page_bytes());
+    if (memory == nullptr) return nullptr;
+    common_.totals.record_bytes.fetch_add(sizeof(HeapShard), std::memory_order_relaxed);
+    common_.kept.divide();
+    return new (memory) HeapShard(common_, number);
+}
+
 namespace {
 
 void end_marks_of(Span& span, PageEntry entry) noexcept {
@@ -119,21 +172,9 @@ Span* PageHeap::take_by_growth(HeapShard& own, const PageRequest& request,
     return span;
 }
 
-void PageHeap::free(Span& span, Changes& changes, Zeroed zeroed) noexcept {
-    shards_.of(span).free(span, zeroed);
-    if (const std::size_t excess = kept().excess(); excess != 0) give_back(excess, changes);
-}
-
 void PageHeap::end_marks() noexcept {
     end_marks_in(common_.space, common_.number, common_.loans.low());
     end_marks_in(common_.space, common_.number, common_.loans.ordinary());
-}
-
-bool PageHeap::extend(Span& span, PageCount pages, SlowPath& path) noexcept {
-    HeapShard& shard = shards_.of(span);
-    if (shard.extend(span, pages, HeapShard::MayCommit::no, path)) return true;
-    const std::lock_guard guard(common_.growth);
-    return shard.extend(span, pages, HeapShard::MayCommit::yes, path);
 }
 
 // If free committed memory can hold the block, the caller copies it there instead.
@@ -150,10 +191,6 @@ Span* PageHeap::move(Span& span, PageCount pages, SlowPath& path) noexcept {
     }
     if (left == nullptr && common_.loans.bytes() > lent) lend_back();
     return left;
-}
-
-void PageHeap::take_left(Span& left) noexcept {
-    shards_.of(left).take_left(left);
 }
 
 bool PageHeap::reserve(std::size_t bytes, SlowPath& path) noexcept {
@@ -234,12 +271,6 @@ std::size_t PageHeap::give_back(std::size_t bytes, Changes& changes, Prepared pr
     return given;
 }
 
-void PageHeap::offer_free() noexcept {
-    std::size_t offered = 0;
-    shards_.for_each([&](HeapShard& shard) { offered += shard.offer_free(); });
-    kept().note_offered(offered);
-}
-
 bool PageHeap::keep_to_retention(Changes& changes) noexcept {
     const std::uint64_t now_ns = options().clock_ns();
     if (!kept().has_period_ended(now_ns)) return false;
@@ -264,16 +295,6 @@ void PageHeap::lend_back() noexcept {
         }
         shard.return_addresses(leaving);
     });
-}
-
-void PageHeap::lock() noexcept {
-    common_.growth.lock();
-    shards_.lock();
-}
-
-void PageHeap::unlock() noexcept {
-    shards_.unlock();
-    common_.growth.unlock();
 }
 
 }  // namespace tensorpool::pages

@@ -1,11 +1,66 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-
-#include "pages/heap/heap_shards.hpp"
+#include "pages/heap/heap_shard.hpp"
 
 namespace tensorpool::pages {
+
+/// The shards of one page heap (shards.hpp), and the marked shard, from which spans of the kind
+/// `marked` come. All but the first are made at first use. Thread-safe.
+class HeapShards {
+public:
+    explicit HeapShards(HeapCommon& common) noexcept : common_(common), shards_(common, 0U) {}
+    ~HeapShards();
+
+    /// Returns the calling thread's shard. The caller holds no shard's lock.
+    HeapShard& own() noexcept {
+        return shards_.own([this](unsigned number) noexcept { return make(number); }, discard);
+    }
+    /// Returns the marked shard, or nullptr if memory is short. The caller holds no shard's lock.
+    HeapShard* marked() noexcept;
+    /// Returns the shard that a span in use belongs to.
+    HeapShard& of(const Span& span) noexcept;
+
+    /// Calls `function` with each shard.
+    template <class Function>
+    void for_each(Function function) noexcept {
+        shards_.for_each(function);
+        HeapShard* const marked = marked_.load(std::memory_order_acquire);
+        if (marked != nullptr) function(*marked);
+    }
+    /// Those of groups of processors.
+    PerShard<HeapShard>& ordinary() noexcept { return shards_; }
+
+    /// Sets what is free in all shards.
+    void report_free(Refusal& refusal) noexcept {
+        refusal.knows_free = true;
+        refusal.free_pages = 0;
+        refusal.largest_free = 0;
+        for_each([&](HeapShard& shard) { shard.report_free(refusal); });
+    }
+
+    /// All locks. While they are held, no shard is made.
+    void lock() noexcept {
+        for_each([](HeapShard& shard) { shard.lock(); });
+    }
+    void unlock() noexcept {
+        // The first shard last: while it is locked, no other shard is made.
+        if (HeapShard* const marked = marked_.load(std::memory_order_relaxed)) marked->unlock();
+        shards_.for_each_other(shards_.first(), [](HeapShard& shard) { shard.unlock(); });
+        shards_.first().unlock();
+    }
+
+private:
+    HeapShard* make(unsigned number) noexcept;
+    static void discard(HeapShard& shard) noexcept {
+        shard.~HeapShard();
+        platform::unmap(&shard, sizeof(HeapShard));
+    }
+
+    HeapCommon& common_;
+    PerShard<HeapShard> shards_;
+    // Made under the lock of the first shard; acquire and release.
+    std::atomic<HeapShard*> marked_ = nullptr;
+};
 
 /// One pool's pages. They are divided among shards (shards.hpp): each thread takes free memory of
 /// its shard first, then of others, and then lets its own shard grow. The capacity is all that is
@@ -15,8 +70,6 @@ class PageHeap {
 public:
     PageHeap(AddressSpace& space, limits::CommitBudget& process, unsigned pool_number,
              const HeapOptions& options, statistics::PoolTotals& totals) noexcept;
-    PageHeap(const PageHeap&) = delete;
-    PageHeap& operator=(const PageHeap&) = delete;
     /// Returns everything to the system, including spans in use.
     ~PageHeap();
 
@@ -26,17 +79,25 @@ public:
     /// else has changed.
     Span* allocate(const PageRequest& request, SlowPath& path) noexcept;
     /// Frees a span in use. Gives free memory back if more is free than the retention limit allows.
-    void free(Span& span, Changes& changes, Zeroed zeroed = Zeroed::no) noexcept;
+    void free(Span& span, Changes& changes, Zeroed zeroed = Zeroed::no) noexcept {
+        shards_.of(span).free(span, zeroed);
+        if (const std::size_t excess = kept().excess(); excess != 0) give_back(excess, changes);
+    }
     /// Grows a span in use to `pages` pages in place if the memory behind it is free. Returns
     /// false, and changes nothing, otherwise.
-    bool extend(Span& span, PageCount pages, SlowPath& path) noexcept;
+    bool extend(Span& span, PageCount pages, SlowPath& path) noexcept {
+        HeapShard& shard = shards_.of(span);
+        if (shard.extend(span, pages, HeapShard::MayCommit::no, path)) return true;
+        const std::lock_guard guard(common_.growth);
+        return shard.extend(span, pages, HeapShard::MayCommit::yes, path);
+    }
     /// Moves the pages of a span in use with their content to a cold run of `pages` pages. Only the
     /// difference is committed. Returns an extent with the old addresses, which the caller passes
     /// to `take_left`. Returns nullptr, and leaves the span unchanged, if free memory could hold
     /// the block or if nothing can be moved.
     Span* move(Span& span, PageCount pages, SlowPath& path) noexcept;
     /// Adds the extent that `move` returned to the free extents.
-    void take_left(Span& left) noexcept;
+    void take_left(Span& left) noexcept { shards_.of(left).take_left(left); }
 
     /// Commits memory until the capacity is at least `bytes`, and touches all free memory. Returns
     /// false if that is refused. In that case nothing is committed, but addresses of cold memory
@@ -55,7 +116,11 @@ public:
                           Prepared prepared = Prepared::kept) noexcept;
     /// Lets the system take all free memory, which stays committed and is used as before. For use
     /// when memory is short, also for other processes and other parts of this one.
-    void offer_free() noexcept;
+    void offer_free() noexcept {
+        std::size_t offered = 0;
+        shards_.for_each([&](HeapShard& shard) { offered += shard.offer_free(); });
+        kept().note_offered(offered);
+    }
     /// If a retention period has ended, gives back the memory that was not needed during all of it
     /// and returns true. Takes no lock if none has ended.
     bool keep_to_retention(Changes& changes) noexcept;
@@ -79,8 +144,14 @@ public:
 
     /// The lock of growth and those of all shards. While it is held, look-ups of any address are
     /// safe.
-    void lock() noexcept;
-    void unlock() noexcept;
+    void lock() noexcept {
+        common_.growth.lock();
+        shards_.lock();
+    }
+    void unlock() noexcept {
+        shards_.unlock();
+        common_.growth.unlock();
+    }
 
 private:
     Span* take_free(const PageRequest& request, SlowPath& path) noexcept;

@@ -41,8 +41,6 @@ class PerShard {
 public:
     template <class... Arguments>
     explicit PerShard(Arguments&&... arguments) : first_(std::forward<Arguments>(arguments)...) {}
-    PerShard(const PerShard&) = delete;
-    PerShard& operator=(const PerShard&) = delete;
     /// Ends the first. The owner ends the others before (`for_each_other`), if they must be.
     ~PerShard() = default;
 

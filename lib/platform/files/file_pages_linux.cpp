@@ -1,16 +1,12 @@
 // What only Linux has. The rest is in file_pages_posix.cpp.
 
-#include "platform/files/file_pages.hpp"
-
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <cerrno>
-
+#include "platform/files/file_pages.hpp"
 #include "platform/files/input_file.hpp"
-#include "platform/platform.hpp"
-#include "platform/system_calls.hpp"
+#include "platform/files/system_files_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -51,6 +47,24 @@ std::size_t resident_file_bytes(const void* address, std::size_t bytes) noexcept
 bool InputFile::drop_from_cache(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     return posix_fadvise(static_cast<int>(handle_), static_cast<off_t>(offset),
                          static_cast<off_t>(bytes), POSIX_FADV_DONTNEED) == 0;
+}
+
+std::size_t locked_memory() noexcept {
+    const SystemCalls system_calls;
+    LineReader lines("/proc/self/status");
+    for (std::string_view line; lines.next(line);) {
+        if (take_field(line, ':') != "VmLck") continue;
+        line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+        return parse_number(line).value_or(0) * 1024;
+    }
+    return 0;
+}
+
+MemoryRoom memory_room() noexcept {
+    const SystemCalls system_calls;
+    const MemoryLimits limits = read_memory_limits("");
+    if (limits.binding != no_limit) return {limits.available, limits.binding, true};
+    return {limits.available, total_memory(), false};
 }
 
 }  // namespace tensorpool::platform

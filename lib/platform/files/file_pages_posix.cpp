@@ -1,6 +1,9 @@
 // The implementation that Linux and macOS share.
 
 #include <sys/mman.h>
+#include <sys/resource.h>
+
+#include <algorithm>
 
 #include "platform/files/file_pages.hpp"
 #include "platform/platform.hpp"
@@ -42,6 +45,66 @@ bool bar_file_pages(void* address, std::size_t bytes) noexcept {
 
 void unmap_file(void* address, std::size_t bytes) noexcept {
     release(address, bytes);
+}
+
+namespace {
+
+std::size_t size_of(rlim_t limit) noexcept {
+    return limit == RLIM_INFINITY ? SIZE_MAX : static_cast<std::size_t>(limit);
+}
+
+bool is_beyond_limit(std::size_t bytes) noexcept {
+    const std::size_t soft = lock_limits().soft;
+    return soft != SIZE_MAX && bytes > soft - std::min(soft, locked_memory());
+}
+
+/// Finds the reason of a failed mlock, which has one error number for several reasons (mlock(2)).
+LockRefusal reason_of(int error, void* address, std::size_t bytes) noexcept {
+    if (error == EPERM) return LockRefusal::limit;
+    if (error == EAGAIN) return LockRefusal::memory;
+    if (error != ENOMEM) return LockRefusal::other;
+    if (populate_for_reading(address, bytes) == Outcome::refused) return LockRefusal::pages;
+    return is_beyond_limit(bytes) ? LockRefusal::limit : LockRefusal::other;
+}
+
+}  // namespace
+
+LockRefusal lock_pages(void* address, std::size_t bytes, int& error) noexcept {
+    const SystemCalls system_calls;
+    if (mlock(address, bytes) == 0) return LockRefusal::none;
+    error = errno;
+    const LockRefusal reason = reason_of(error, address, bytes);
+    // Some of the pages may have been locked.
+    munlock(address, bytes);
+    return reason;
+}
+
+void unlock_pages(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    munlock(address, bytes);
+}
+
+LockLimits lock_limits() noexcept {
+    const SystemCalls system_calls;
+    rlimit limit{};
+    if (getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return {};
+    return {size_of(limit.rlim_cur), size_of(limit.rlim_max)};
+}
+
+const char* lock_limit_name() noexcept {
+    return "RLIMIT_MEMLOCK";
+}
+
+std::string how_to_raise_lock_limit(std::size_t needed, bool beyond_hard_limit) {
+    const std::string bytes = std::to_string(needed);
+    const std::string kib = std::to_string(base::ceil_divide(needed, 1024));
+    const std::string shell =
+        beyond_hard_limit
+            ? "a line `USER - memlock " + kib + "` in /etc/security/limits.conf and a new login"
+            : "`ulimit -l " + kib + "` in the shell that starts the program";
+    return shell + ", LimitMEMLOCK=" + bytes +
+           " in its systemd unit, or --ulimit memlock=" + bytes + ':' + bytes +
+           " for its container";
 }
 
 }  // namespace tensorpool::platform

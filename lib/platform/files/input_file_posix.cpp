@@ -6,9 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 

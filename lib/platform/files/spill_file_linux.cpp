@@ -7,16 +7,12 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <cstring>
 
 #include "base/alignment.hpp"
-#include "platform/files/high_descriptor_linux.hpp"
 #include "platform/files/no_size_signal_posix.hpp"
-#include "platform/system_calls.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -9,7 +9,6 @@
 #include <sys/auxv.h>
 #endif
 
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 

@@ -1,10 +1,5 @@
 #include "platform/memory/control_groups_linux.hpp"
 
-#include <algorithm>
-
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/line_reader_linux.hpp"
-
 namespace tensorpool::platform {
 namespace {
 

@@ -1,11 +1,8 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string_view>
 
-#include "platform/files/path_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 

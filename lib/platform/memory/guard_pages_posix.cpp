@@ -1,9 +1,6 @@
-#include "platform/memory/guard_pages.hpp"
 
 #include <sys/mman.h>
 #include <unistd.h>
-
-#include <atomic>
 
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"

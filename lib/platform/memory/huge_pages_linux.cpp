@@ -1,15 +1,8 @@
-#include "platform/memory/huge_pages_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
 
 #include <sys/mman.h>
 
-#include <algorithm>
-#include <charconv>
-#include <cstdint>
-
-#include "base/alignment.hpp"
-#include "platform/files/line_reader_linux.hpp"
-#include "platform/files/path_linux.hpp"
-#include "platform/system_calls.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -1,12 +1,5 @@
 #include "platform/memory/memory_limits_linux.hpp"
 
-#include <algorithm>
-#include <optional>
-#include <string_view>
-
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/line_reader_linux.hpp"
-#include "platform/files/path_linux.hpp"
 #include "platform/memory/control_groups_linux.hpp"
 
 namespace tensorpool::platform {

@@ -1,7 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <string_view>
+
+#include "platform/memory/memory_pressure.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::platform {
 
@@ -26,5 +28,17 @@ struct MemoryLimits {
 /// kernel (`platform::offer`) is not available before the kernel has taken it. `root` is prepended
 /// to each path that is read: "" for the files of the running system.
 MemoryLimits read_memory_limits(const char* root) noexcept;
+
+/// Reads the settings in `folder` and returns the value of `folio_sizes`
+/// (/sys/kernel/mm/transparent_hugepage; Linux, Documentation/admin-guide/mm/transhuge.rst).
+FolioSizes read_folio_sizes(std::string_view folder) noexcept;
+
+/// Does what the function without `root` does. `root` is prepended to each path of a group: "" for
+/// the groups of the running system.
+PressureEvent open_pressure_event(const char* root) noexcept;
+
+/// Does what the function without `root` does. `root` is prepended to each path that is read: ""
+/// for the files of the running system.
+MemoryPressure read_memory_pressure(const char* root) noexcept;
 
 }  // namespace tensorpool::platform

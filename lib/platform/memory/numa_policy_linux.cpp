@@ -5,9 +5,8 @@
 
 #include <climits>
 
-#include "platform/memory/numa_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 #include "platform/platform.hpp"
-#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -4,12 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cerrno>
-
-#include "platform/files/high_descriptor_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 #include "platform/memory/page_faults.hpp"
 #include "platform/platform.hpp"
-#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -1,8 +1,5 @@
 #include <sys/mman.h>
 
-#include <cstdint>
-
-#include "base/alignment.hpp"
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 

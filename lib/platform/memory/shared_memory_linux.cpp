@@ -8,17 +8,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
-#include <cstdint>
 #include <cstdio>
-#include <string_view>
 #include <utility>
 
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/high_descriptor_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 #include "platform/platform.hpp"
-#include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
@@ -69,17 +63,10 @@ SharedMemory map_file(File& file, std::size_t bytes, Then then) noexcept {
     return {address, file.release_high(), status.st_dev, status.st_ino};
 }
 
-struct Path {
-    char text[512];
-    bool fits = false;
-};
-
 Path own_path(const char* folder) noexcept {
-    Path path;
-    const int length =
-        std::snprintf(path.text, sizeof path.text, "%s/%d", folder, static_cast<int>(getpid()));
-    path.fits = length > 0 && static_cast<std::size_t>(length) < sizeof path.text;
-    return path;
+    char name[16];
+    std::snprintf(name, sizeof name, "/%d", static_cast<int>(getpid()));
+    return Path(folder) / name;
 }
 
 /// Removes the file of an ended process to make way for a new one. Returns false if the owner of
@@ -138,13 +125,13 @@ SharedMemory share_memory_in(const char* folder, std::size_t bytes) noexcept {
     const Path path = own_path(folder);
     // A program with more rights than the user who started it creates no files at a path of that
     // user.
-    if (!path.fits || !may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
-    File file(create_file(path.text, bytes));
+    if (!may_be_as_large(bytes) || getauxval(AT_SECURE) != 0) return {};
+    File file(create_file(path.c_str(), bytes));
     if (!file) return {};
     const bool ready = flock(file.number(), LOCK_EX | LOCK_NB) == 0 &&
                        ftruncate(file.number(), static_cast<off_t>(bytes)) == 0;
     const SharedMemory memory = ready ? map_file(file, bytes, [] {}) : SharedMemory{};
-    if (memory.address == nullptr) ::unlink(path.text);
+    if (memory.address == nullptr) ::unlink(path.c_str());
     return memory;
 }
 
@@ -163,8 +150,8 @@ void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept
     const SystemCalls system_calls;
     const Path path = own_path(folder);
     struct stat status {};
-    if (!path.fits || lstat(path.text, &status) != 0) return;
-    if (status.st_dev == memory.device && status.st_ino == memory.inode) ::unlink(path.text);
+    if (lstat(path.c_str(), &status) != 0) return;
+    if (status.st_dev == memory.device && status.st_ino == memory.inode) ::unlink(path.c_str());
 }
 
 void close_shared_memory(const SharedMemory& memory) noexcept {

@@ -1,4 +1,4 @@
-#include "platform/process/fault_handler.hpp"
+#include "platform/platform.hpp"
 
 #include <csignal>
 #include <mutex>

@@ -1,12 +1,9 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
-#include <string_view>
 
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::platform {
 

@@ -4,11 +4,8 @@
 /// platform.hpp, these functions allocate and may throw std::bad_alloc. On systems without this
 /// information they report no processes.
 
-#include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include "platform/files/observed_file.hpp"
 

@@ -8,12 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cerrno>
 #include <climits>
 
-#include "platform/files/fields_linux.hpp"
-#include "platform/files/line_reader_linux.hpp"
 #include "platform/platform.hpp"
 #include "platform/process/process_status_linux.hpp"
 

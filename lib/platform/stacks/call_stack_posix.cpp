@@ -1,4 +1,4 @@
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 
 #include <dlfcn.h>
 #include <unistd.h>
@@ -8,7 +8,6 @@
 #endif
 
 #include <atomic>
-#include <cstdint>
 
 namespace tensorpool::platform {
 namespace {

@@ -1,6 +1,6 @@
 #include <unwind.h>
 
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 
 namespace tensorpool::platform {
 namespace {

@@ -1,9 +1,6 @@
 #include <array>
-#include <atomic>
 
 #include "platform/platform.hpp"
-#include "platform/process/keep_loaded.hpp"
-#include "platform/threads/thread_key.hpp"
 
 namespace tensorpool::platform {
 namespace {

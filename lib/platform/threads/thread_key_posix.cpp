@@ -1,7 +1,7 @@
 #include <pthread.h>
 
+#include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
-#include "platform/threads/thread_key.hpp"
 
 namespace tensorpool::platform {
 

@@ -1,8 +1,9 @@
-#include "platform/tools/memcheck.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 #include <valgrind/memcheck.h>
 
-namespace tensorpool::platform::memcheck {
+namespace tensorpool::platform {
+namespace memcheck {
 namespace {
 
 // Reads what memcheck knows about one byte: 1 for success, 3 for a byte that is inaccessible.
@@ -14,16 +15,6 @@ unsigned long ask_about(const void* address) noexcept {
 // A memory pool of memcheck whose pieces contain blocks. When a piece is freed, memcheck frees the
 // blocks in it. So many blocks end at once without a list of them.
 const char pieces = 0;
-
-}  // namespace
-
-bool is_present() noexcept {
-    if (RUNNING_ON_VALGRIND == 0) return false;
-    if (ask_about(&pieces) != 1) return false;
-    VALGRIND_CREATE_MEMPOOL_EXT(&pieces, 0, 0,
-                                VALGRIND_MEMPOOL_METAPOOL | VALGRIND_MEMPOOL_AUTO_FREE);
-    return true;
-}
 
 void allocate(const MarkedBlock& block) noexcept {
     (void)VALGRIND_MAKE_MEM_NOACCESS(block.address, block.usable);
@@ -68,4 +59,19 @@ bool is_closed(const void* address) noexcept {
     return ask_about(address) == 3;
 }
 
-}  // namespace tensorpool::platform::memcheck
+}  // namespace
+}  // namespace memcheck
+
+const MemoryToolCalls memcheck_calls = {memcheck::allocate,    memcheck::resize,   memcheck::free,
+                                        memcheck::free_within, memcheck::define,   memcheck::close,
+                                        memcheck::open,        memcheck::is_closed};
+
+bool is_memcheck_present() noexcept {
+    if (RUNNING_ON_VALGRIND == 0) return false;
+    if (memcheck::ask_about(&memcheck::pieces) != 1) return false;
+    VALGRIND_CREATE_MEMPOOL_EXT(&memcheck::pieces, 0, 0,
+                                VALGRIND_MEMPOOL_METAPOOL | VALGRIND_MEMPOOL_AUTO_FREE);
+    return true;
+}
+
+}  // namespace tensorpool::platform

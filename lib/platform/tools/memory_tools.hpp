@@ -48,28 +48,41 @@ struct MarkedBlock {
     bool is_in_buffer = false;
 };
 
-namespace marks {
-// REQUIRES: has_memory_tool()
-void allocate(const MarkedBlock& block) noexcept;
-void resize(const MarkedBlock& block, std::size_t kept) noexcept;
-void free(const MarkedBlock& block) noexcept;
-void free_within(const void* address, std::size_t bytes) noexcept;
-void define(const void* address, std::size_t bytes) noexcept;
-void close(const void* address, std::size_t bytes) noexcept;
-void open(const void* address, std::size_t bytes) noexcept;
-bool is_closed(const void* address) noexcept;
-}  // namespace marks
+/// What a tool is notified of; see the functions below.
+struct MemoryToolCalls {
+    void (*allocate)(const MarkedBlock& block) noexcept;
+    void (*resize)(const MarkedBlock& block, std::size_t kept) noexcept;
+    void (*free)(const MarkedBlock& block) noexcept;
+    void (*free_within)(const void* address, std::size_t bytes) noexcept;
+    void (*define)(const void* address, std::size_t bytes) noexcept;
+    void (*close)(const void* address, std::size_t bytes) noexcept;
+    void (*open)(const void* address, std::size_t bytes) noexcept;
+    bool (*is_closed)(const void* address) noexcept;
+};
+/// The calls for the tool of this process. REQUIRES: has_memory_tool()
+const MemoryToolCalls& tool_calls() noexcept;
+
+/// AddressSanitizer and MemorySanitizer, which a program may be built with even if this library is
+/// not.
+extern const MemoryToolCalls sanitizer_calls;
+/// Returns which of the two this process contains, or `none`.
+MemoryTool present_sanitizer() noexcept;
+/// The requests to Valgrind's memcheck, which are sequences of instructions without effect outside
+/// of Valgrind.
+extern const MemoryToolCalls memcheck_calls;
+/// Returns whether memcheck runs this process. Other tools of Valgrind do not count.
+bool is_memcheck_present() noexcept;
 
 /// Makes a block accessible, with undefined content, and the rest of it inaccessible.
 inline void mark_allocated(const MarkedBlock& block) noexcept {
     if (has_memory_tool()) [[unlikely]]
-        marks::allocate(block);
+        tool_calls().allocate(block);
 }
 /// Changes the requested bytes of a block that stays where it is. `kept` bytes were requested
 /// before; what follows is undefined.
 inline void mark_resized(const MarkedBlock& block, std::size_t kept) noexcept {
     if (has_memory_tool()) [[unlikely]]
-        marks::resize(block, kept);
+        tool_calls().resize(block, kept);
 }
 /// Returns whether `mark_resized` needs the exact number of bytes that were requested before.
 inline bool resizes_need_old_size() noexcept {
@@ -78,29 +91,29 @@ inline bool resizes_need_old_size() noexcept {
 /// Makes a freed block inaccessible. `requested` is not used.
 inline void mark_freed(const MarkedBlock& block) noexcept {
     if (has_memory_tool()) [[unlikely]]
-        marks::free(block);
+        tool_calls().free(block);
 }
 /// Frees all blocks in this memory, which is not a buffer of the caller, and makes all of it
 /// inaccessible.
 inline void mark_freed_within(const void* address, std::size_t bytes) noexcept {
     if (has_memory_tool() && bytes != 0) [[unlikely]]
-        marks::free_within(address, bytes);
+        tool_calls().free_within(address, bytes);
 }
 /// Notes that the content of a part of a block is defined without a write that the tool sees.
 inline void mark_defined(const void* address, std::size_t bytes) noexcept {
     if (has_memory_tool()) [[unlikely]]
-        marks::define(address, bytes);
+        tool_calls().define(address, bytes);
 }
 /// Makes memory inaccessible until it becomes part of a block, or is opened or returned. It
 /// contains no block.
 inline void mark_closed(const void* address, std::size_t bytes) noexcept {
     if (has_memory_tool()) [[unlikely]]
-        marks::close(address, bytes);
+        tool_calls().close(address, bytes);
 }
 /// Makes memory without blocks accessible for others than the library. The content is undefined.
 inline void mark_open(const void* address, std::size_t bytes) noexcept {
     if (has_memory_tool()) [[unlikely]]
-        marks::open(address, bytes);
+        tool_calls().open(address, bytes);
 }
 /// Forgets all blocks in memory that goes back to the system, where other code may get the
 /// addresses.
@@ -110,7 +123,7 @@ inline void mark_returned(const void* address, std::size_t bytes) noexcept {
 }
 /// Returns whether a tool is present and takes the byte at this address for inaccessible.
 inline bool is_marked_closed(const void* address) noexcept {
-    return has_memory_tool() && marks::is_closed(address);
+    return has_memory_tool() && tool_calls().is_closed(address);
 }
 
 }  // namespace tensorpool::platform

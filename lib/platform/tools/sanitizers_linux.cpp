@@ -1,4 +1,4 @@
-#include "platform/tools/sanitizers.hpp"
+#include "platform/tools/memory_tools.hpp"
 
 #include <algorithm>
 
@@ -13,20 +13,15 @@ extern "C" {
 [[gnu::weak]] void __msan_unpoison(const volatile void* address, std::size_t bytes);
 }
 
-namespace tensorpool::platform::sanitizers {
+namespace tensorpool::platform {
+namespace sanitizers {
 namespace {
 
 bool is_address_sanitizer() noexcept {
     return __asan_poison_memory_region != nullptr;
 }
 
-}  // namespace
-
-MemoryTool present() noexcept {
-    if (is_address_sanitizer()) return MemoryTool::address_sanitizer;
-    return __msan_allocated_memory != nullptr ? MemoryTool::memory_sanitizer : MemoryTool::none;
-}
-
+/// Makes memory accessible, with undefined content.
 void open_fresh(const void* address, std::size_t bytes) noexcept {
     if (is_address_sanitizer()) return __asan_unpoison_memory_region(address, bytes);
     __msan_allocated_memory(address, bytes);
@@ -37,6 +32,27 @@ void close(const void* address, std::size_t bytes) noexcept {
     if (bytes == 0) return;
     if (is_address_sanitizer()) return __asan_poison_memory_region(address, bytes);
     __msan_allocated_memory(address, bytes);
+}
+
+void close_behind(const MarkedBlock& block) noexcept {
+    close(static_cast<const char*>(block.address) + block.requested,
+          block.usable - block.requested);
+}
+
+void allocate(const MarkedBlock& block) noexcept {
+    open_fresh(block.address, block.requested);
+    close_behind(block);
+}
+
+void resize(const MarkedBlock& block, std::size_t kept) noexcept {
+    if (kept < block.requested) {
+        open_fresh(static_cast<const char*>(block.address) + kept, block.requested - kept);
+    }
+    close_behind(block);
+}
+
+void free(const MarkedBlock& block) noexcept {
+    close(block.address, block.usable);
 }
 
 // The records of AddressSanitizer are memory too, so only those that say otherwise are written.
@@ -61,4 +77,16 @@ bool is_closed(const void* address) noexcept {
     return is_address_sanitizer() && __asan_address_is_poisoned(address) != 0;
 }
 
-}  // namespace tensorpool::platform::sanitizers
+}  // namespace
+}  // namespace sanitizers
+
+const MemoryToolCalls sanitizer_calls = {
+    sanitizers::allocate, sanitizers::resize, sanitizers::free, sanitizers::close,
+    sanitizers::define,   sanitizers::close,  sanitizers::open, sanitizers::is_closed};
+
+MemoryTool present_sanitizer() noexcept {
+    if (sanitizers::is_address_sanitizer()) return MemoryTool::address_sanitizer;
+    return __msan_allocated_memory != nullptr ? MemoryTool::memory_sanitizer : MemoryTool::none;
+}
+
+}  // namespace tensorpool::platform

@@ -1,6 +1,4 @@
-#include "platform/unwind/expression.hpp"
-
-#include <cstddef>
+#include "platform/unwind/frame.hpp"
 
 namespace tensorpool::platform::unwind {
 namespace {

@@ -1,6 +1,5 @@
-#include "platform/unwind/frame_rules.hpp"
+#include "platform/unwind/frame.hpp"
 
-#include <cstddef>
 #include <limits>
 
 namespace tensorpool::platform::unwind {

@@ -1,14 +1,10 @@
-#include "platform/unwind/loaded_tables.hpp"
+#include "platform/unwind/frame.hpp"
 
 #include <elf.h>
 #include <link.h>
 #include <sys/auxv.h>
 
 #include <algorithm>
-#include <cstddef>
-#include <cstring>
-
-#include "platform/stacks/stack_memory.hpp"
 
 namespace tensorpool::platform::unwind {
 namespace {
@@ -175,10 +171,6 @@ bool LoadedTables::is_code(std::uintptr_t address) const noexcept {
             return true;
         }
     }
-}
-
-TableBytes LoadedTables::bytes_from(const unsigned char* at) const noexcept {
-    return at < begin_ || at > end_ ? TableBytes(nullptr, nullptr) : TableBytes(at, end_);
 }
 
 // The index is sorted by the beginnings of the functions.

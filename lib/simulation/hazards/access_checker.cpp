@@ -1,7 +1,5 @@
 #include "simulation/hazards/access_checker.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::device {
 namespace {
 

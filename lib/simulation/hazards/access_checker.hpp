@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
-#include <vector>
-
 #include <tensorpool/device/simulated_kernel.hpp>
 
 #include "device/call_errors.hpp"

@@ -1,8 +1,8 @@
 #include "simulation/hazards/hazard_log.hpp"
 
-#include <algorithm>
+#include "device/call_errors.hpp"
 
-#include <tensorpool/device/device.hpp>
+#include <cstdio>
 
 namespace tensorpool::device {
 namespace {
@@ -46,3 +46,34 @@ HazardOperation HazardLog::describe(const Operation& operation) const {
 }
 
 }  // namespace tensorpool::device
+
+namespace tensorpool {
+namespace {
+
+std::string text_of(const HazardOperation& operation) {
+    if (operation.number == 0) return "nothing known";
+    return "\"" + operation.label + "\" (no. " + std::to_string(operation.number) + ", " +
+           operation.stream + ")";
+}
+
+}  // namespace
+
+const char* to_string(HazardKind kind) noexcept {
+    return device::text_of(
+        {"reuse before the last use completed", "access after free", "read of uninitialised memory",
+         "missing record_use", "host access before the work completed", "illegal call in capture",
+         "access outside of any allocation", "free of memory in use", "double free",
+         "unordered access", "overlapping blocks", "host access to private memory"},
+        kind);
+}
+
+std::string to_string(const Hazard& hazard) {
+    std::string text = to_string(hazard.kind);
+    text += ": " + text_of(hazard.operation) + " after " + text_of(hazard.other);
+    if (hazard.bytes == 0) return text;
+    char range[64];
+    std::snprintf(range, sizeof range, ", %zu bytes at %p", hazard.bytes, hazard.address);
+    return text + range;
+}
+
+}  // namespace tensorpool

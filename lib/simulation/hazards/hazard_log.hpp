@@ -1,14 +1,10 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 #include <tensorpool/device/hazard.hpp>
 
-#include "simulation/operation.hpp"
+#include "simulation/hazards/vector_clock.hpp"
 
 namespace tensorpool::device {
 

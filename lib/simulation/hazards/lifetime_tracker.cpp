@@ -1,6 +1,5 @@
 #include "simulation/hazards/lifetime_tracker.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 

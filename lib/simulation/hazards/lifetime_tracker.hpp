@@ -1,12 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <map>
-#include <memory>
-#include <unordered_map>
-#include <vector>
-
 #include <tensorpool/device/backend.hpp>
 
 #include "simulation/hazards/watch.hpp"

@@ -1,6 +1,5 @@
 #include "simulation/hazards/shadow_memory.hpp"
 
-#include <algorithm>
 #include <iterator>
 #include <utility>
 

@@ -1,13 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <map>
 #include <memory>
-#include <vector>
 
 #include "simulation/hazards/vector_clock.hpp"
-#include "simulation/operation.hpp"
 
 namespace tensorpool::device {
 

@@ -1,14 +1,9 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-
 #include <tensorpool/device/simulation_options.hpp>
 
 #include "simulation/hazards/hazard_log.hpp"
 #include "simulation/hazards/shadow_memory.hpp"
-#include "simulation/hazards/vector_clock.hpp"
-#include "simulation/operation.hpp"
 
 namespace tensorpool::device {
 

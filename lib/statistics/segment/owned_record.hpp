@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment.hpp"
 

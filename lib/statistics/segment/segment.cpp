@@ -8,7 +8,6 @@
 
 #include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/fail.hpp"
 #include "platform/platform.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/records/table_text.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "platform/fail.hpp"
+#include "platform/platform.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {

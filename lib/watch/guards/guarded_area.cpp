@@ -1,17 +1,51 @@
 #include "watch/guards/guarded_area.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <utility>
 
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
 #include "pages/address_space.hpp"
-#include "platform/platform.hpp"
-#include "platform/whole_pages.hpp"
+#include "platform/stacks/program_stack.hpp"
 
 namespace tensorpool::watch {
+namespace {
+
+constexpr unsigned char fill = 0xA5;
+// The bytes before the block that are checked. Writes further down reach the inaccessible page or
+// stay unnoticed.
+constexpr std::size_t max_front = 64;
+
+}  // namespace
+
+void GuardedStack::capture() noexcept {
+    thread = platform::current_thread_id();
+    count = static_cast<std::uint32_t>(platform::capture_stack(frames.data(), frames.size()));
+}
+
+std::span<unsigned char> GuardedBlock::front(char* first_page) const noexcept {
+    const std::size_t bytes = std::min(static_cast<std::size_t>(begin - first_page), max_front);
+    return {reinterpret_cast<unsigned char*>(begin) - bytes, bytes};
+}
+
+std::span<unsigned char> GuardedBlock::slack(char* first_page) const noexcept {
+    char* const end = first_page + page_bytes_in_use();
+    return {reinterpret_cast<unsigned char*>(begin + requested),
+            static_cast<std::size_t>(end - begin) - requested};
+}
+
+void GuardedBlock::fill_slack(char* first_page) const noexcept {
+    std::ranges::fill(front(first_page), fill);
+    std::ranges::fill(slack(first_page), fill);
+}
+
+const void* GuardedBlock::find_damage(char* first_page) const noexcept {
+    for (const std::span<unsigned char> bytes : {front(first_page), slack(first_page)}) {
+        const auto damaged =
+            std::ranges::find_if(bytes, [](unsigned char byte) { return byte != fill; });
+        if (damaged != bytes.end()) return &*damaged;
+    }
+    return nullptr;
+}
 
 using pages::address_space;
 
@@ -41,12 +75,6 @@ void drop(pages::PageRun run) noexcept {
 
 GuardedArea& guarded_area() noexcept {
     return the_guarded_area.get();
-}
-
-bool GuardedArea::set_up() noexcept {
-    const std::lock_guard guard(mutex_);
-    if (state_ == State::unknown) state_ = reserve() ? State::ready : State::unavailable;
-    return state_ == State::ready;
 }
 
 bool GuardedArea::reserve() noexcept {
@@ -183,13 +211,6 @@ void GuardedArea::close(GuardedBlock& block) noexcept {
     drop_kept();
 }
 
-void GuardedArea::keep(GuardedBlock& block) noexcept {
-    block.has_memory = true;
-    block.state.store(GuardedBlock::State::freed, std::memory_order_release);
-    kept_.add(block);
-    kept_bytes_ += block.page_bytes_in_use();
-}
-
 // Blocks are freed almost always in the order of their addresses or against it, and lie beside each
 // other. What is between them is inaccessible.
 void GuardedArea::drop_kept() noexcept {
@@ -242,12 +263,6 @@ std::size_t GuardedArea::forget_pool(unsigned pool_number) noexcept {
     drop_kept();
     for_each([&](GuardedBlock& block, bool) { evict(block); });
     return bytes;
-}
-
-void GuardedArea::List::add(GuardedBlock& block) noexcept {
-    block.next = nullptr;
-    (newest == nullptr ? oldest : newest->next) = &block;
-    newest = &block;
 }
 
 // Blocks leave almost always in the order in which they came.

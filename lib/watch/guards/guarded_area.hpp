@@ -1,13 +1,66 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
+#include <array>
 #include <mutex>
+#include <span>
 
 #include "pages/page_map.hpp"
-#include "watch/guards/guarded_block.hpp"
 
 namespace tensorpool::watch {
+
+using pages::page_bytes;
+using pages::PageEntry;
+
+/// Where a guarded block was allocated or freed.
+struct GuardedStack {
+    static constexpr std::size_t max_frames = 24;
+
+    std::uint64_t thread = 0;
+    std::uint32_t count = 0;
+    std::array<std::uintptr_t, max_frames> frames = {};
+
+    /// Stores the stack of the calling thread.
+    void capture() noexcept;
+    std::span<const std::uintptr_t> view() const noexcept { return {frames.data(), count}; }
+};
+
+/// The record of a guarded block, which lies out of band. The block ends at an inaccessible page,
+/// except for `slack()` bytes that its alignment needs, and another inaccessible page lies before
+/// its first page. After its free the pages of the block are inaccessible too, and the record stays
+/// until other blocks need the addresses or the record.
+///
+/// The entries of all pages of the block in the page map refer to the record. Records are never
+/// unmapped, so a signal handler may read one at any time; what it reads is exact unless the record
+/// is being reused.
+struct alignas(64) GuardedBlock : pages::PlacedBlock {
+    /// `changing`: its use begins, or has ended, and it is accessible.
+    enum class State : std::uint8_t { unused, in_use, changing, freed };
+
+    std::atomic<State> state = State::unused;
+    std::uint16_t pool_number = 0;
+    std::array<char, 48> pool_name = {};
+    pages::PageRun pages = {};  // without those that are never accessible
+    char* begin = nullptr;
+    GuardedStack allocated;
+    GuardedStack freed;
+    bool has_memory = false;       // guarded by the lock of the area
+    GuardedBlock* next = nullptr;  // in one of the lists of the area
+
+    std::size_t page_bytes_in_use() const noexcept { return pages.count * page_bytes; }
+    /// Returns the bytes before the block in its pages, and those behind it. `check_slack` finds
+    /// writes into the latter and into the last of the former.
+    std::span<unsigned char> front(char* first_page) const noexcept;
+    std::span<unsigned char> slack(char* first_page) const noexcept;
+    void fill_slack(char* first_page) const noexcept;
+    /// Returns the address of a damaged byte, or nullptr if there is none.
+    const void* find_damage(char* first_page) const noexcept;
+};
+
+/// Returns the record of the guarded block that the page with this entry belongs to; nullptr if it
+/// belongs to none.
+inline GuardedBlock* guarded_block(PageEntry entry) noexcept {
+    return static_cast<GuardedBlock*>(entry.placed());
+}
 
 using pages::PageCount;
 using pages::PageNumber;
@@ -29,12 +82,14 @@ public:
     static constexpr std::size_t max_alignment = page_bytes;
 
     constexpr GuardedArea() noexcept = default;
-    GuardedArea(const GuardedArea&) = delete;
-    GuardedArea& operator=(const GuardedArea&) = delete;
 
     /// Reserves the addresses and the records, on the first call. Returns false if the system
     /// refuses; no block can then be guarded.
-    bool set_up() noexcept;
+    bool set_up() noexcept {
+        const std::lock_guard guard(mutex_);
+        if (state_ == State::unknown) state_ = reserve() ? State::ready : State::unavailable;
+        return state_ == State::ready;
+    }
 
     /// Returns the bytes of the pages that such a block takes.
     static std::size_t bytes_for(std::size_t bytes, std::size_t alignment) noexcept;
@@ -77,7 +132,11 @@ private:
     static constexpr unsigned record_count = 2 * max_blocks;
     /// Blocks, linked by `next`, oldest first.
     struct List {
-        void add(GuardedBlock& block) noexcept;
+        void add(GuardedBlock& block) noexcept {
+            block.next = nullptr;
+            (newest == nullptr ? oldest : newest->next) = &block;
+            newest = &block;
+        }
         void remove(const GuardedBlock& block) noexcept;
 
         GuardedBlock* oldest = nullptr;
@@ -90,7 +149,12 @@ private:
     GuardedBlock* take_record() noexcept;
     bool find_room(PageCount pages, PageNumber& first) noexcept;
     bool clear(PageNumber first, PageCount pages, PageNumber& next) noexcept;
-    void keep(GuardedBlock& block) noexcept;
+    void keep(GuardedBlock& block) noexcept {
+        block.has_memory = true;
+        block.state.store(GuardedBlock::State::freed, std::memory_order_release);
+        kept_.add(block);
+        kept_bytes_ += block.page_bytes_in_use();
+    }
     void evict(GuardedBlock& block) noexcept;
 
     std::mutex drop_mutex_;  // held while memory is dropped

@@ -1,17 +1,165 @@
 #include "watch/profile/profiled_blocks.hpp"
 
-#include <algorithm>
-#include <bit>
-#include <cmath>
-#include <utility>
+#include <tensorpool/heap_profile.hpp>
 
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
-#include "platform/stacks/python_frames.hpp"
+#include "platform/environment.hpp"
+#include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::watch {
+namespace {
+
+std::uintptr_t address_of(const void* base, std::uint32_t offset) noexcept {
+    return reinterpret_cast<std::uintptr_t>(base) + offset;
+}
+
+}  // namespace
+
+// From the innermost frame outwards, up to the first difference. A stack may begin before that: a
+// coroutine's stack lies where a larger one was.
+bool KnownStacks::Known::is_on_stack() const noexcept {
+    platform::StackMemory memory(reinterpret_cast<std::uintptr_t>(base));
+    for (std::uint32_t i = 0; i != count; ++i) {
+        std::uintptr_t word = 0;
+        if (!memory.read(address_of(base, offsets[i]), word) || word != returns[i]) return false;
+    }
+    return true;
+}
+
+// A stack with a frame whose return address lies elsewhere, such as that of a signal handler, is
+// not noted.
+void KnownStacks::add(const void* base, std::uint64_t python, const platform::StackBuffers& stack,
+                      SiteRecord& site) noexcept {
+    const auto begin = reinterpret_cast<std::uintptr_t>(base);
+    const std::size_t set = set_of(base);
+    Known& known = known_[set][next_[set]];
+    known.base = nullptr;
+    known.count = 0;
+    platform::StackMemory memory(begin);
+    for (std::size_t i = 0; i != stack.native_count; ++i) {
+        const auto slot = reinterpret_cast<std::uintptr_t>(stack.slots[i]);
+        if (slot == 0) return;
+        if (slot < begin) continue;
+        const std::uintptr_t offset = slot - begin;
+        if (offset > UINT32_MAX || slot % sizeof(std::uintptr_t) != 0) return;
+        known.offsets[known.count] = static_cast<std::uint32_t>(offset);
+        known.returns[known.count] = stack.addresses[i] + 1;
+        std::uintptr_t word = 0;
+        if (!memory.read(slot, word) || word != known.returns[known.count]) return;
+        ++known.count;
+    }
+    if (known.count == 0) return;
+    known.base = base;
+    known.python = python;
+    known.site = &site;
+    next_[set] = static_cast<std::uint8_t>((next_[set] + 1) % ways);
+}
+
+using statistics::segment;
+
+namespace {
+
+// FNV-1a (Fowler, Noll, Vo) over words, and a last step that spreads the bits.
+class Hash {
+public:
+    void add(std::uint64_t word) noexcept {
+        hash_ = (hash_ ^ word) * 0x100000001b3;
+        hash_ ^= hash_ >> 32;
+    }
+    std::uint64_t get() const noexcept { return hash_; }
+
+private:
+    std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+std::uint64_t hash_of(std::span<const platform::ProgramFrame> frames) noexcept {
+    Hash hash;
+    for (const platform::ProgramFrame& frame : frames) {
+        hash.add(frame.address);
+        if (frame.python_code == nullptr) continue;
+        hash.add(platform::identify_python_code(frame.python_code));
+        hash.add(frame.line);
+    }
+    return hash.get();
+}
+
+std::uint64_t hash_of(std::string_view text) noexcept {
+    Hash hash;
+    for (const char character : text) hash.add(static_cast<unsigned char>(character));
+    return hash.get();
+}
+
+}  // namespace
+
+SiteRecord* SiteTable::find_or_add(std::span<const platform::ProgramFrame> frames) noexcept {
+    frames = frames.first(std::min(frames.size(), SiteRecord::max_frames));
+    const std::uint64_t hash = hash_of(frames);
+    auto& known = addresses_.find(hash);
+    std::uint32_t number = known.number;
+    if (number == 0) [[unlikely]] {
+        number = find_by_name(frames);
+        if (number == 0) return nullptr;
+        addresses_.set(known, {hash, number});
+    }
+    return records_in<SiteRecord>(*segment().header()) + number - 1;
+}
+
+std::uint32_t SiteTable::find_by_name(std::span<const platform::ProgramFrame> frames) noexcept {
+    const SegmentHeader* header = segment().header();
+    const auto used = [&] {
+        return header->region<SiteRecord>().used.load(std::memory_order_relaxed);
+    };
+    if (header == nullptr || used() == 0) {
+        if (segment().append<SiteRecord>([](SiteRecord&) {}) == 0) return 0;
+        header = segment().header();
+    }
+    Hash hash;
+    for (std::size_t i = 0; i != frames.size(); ++i) {
+        words_[i] = word_of(frames[i]);
+        hash.add(words_[i]);
+    }
+    auto& known = sites_.find(hash.get());
+    if (known.number != 0) return known.number;
+    if (used() == count_of<SiteRecord>) return other;
+    const std::uint32_t number = segment().append<SiteRecord>([&](SiteRecord& site) {
+        for (std::size_t i = 0; i != frames.size(); ++i) {
+            site.frames[i].store(words_[i], std::memory_order_relaxed);
+        }
+        site.frame_count.store(frames.size(), std::memory_order_relaxed);
+    });
+    if (number == 0) return other;
+    sites_.set(known, {hash.get(), number});
+    return number;
+}
+
+// Code in no file keeps its bare address.
+std::uint64_t SiteTable::word_of(const platform::ProgramFrame& frame) noexcept {
+    constexpr std::uint64_t mask = (std::uint64_t{1} << SiteRecord::offset_bits) - 1;
+    if (frame.python_code != nullptr) {
+        char name[FrameNameRecord::bytes - 1];
+        const std::size_t length = platform::name_python_code(frame.python_code, name, sizeof name);
+        const std::uint64_t number = number_of_name({name, length});
+        return number == 0 ? 0 : number << SiteRecord::offset_bits | frame.line;
+    }
+    const platform::CodeOrigin code = platform::find_code(frame.address);
+    if (code.path == nullptr) return frame.address & mask;
+    const std::uint64_t name = number_of_name(code.path);
+    return name << SiteRecord::offset_bits | ((name == 0 ? frame.address : code.offset) & mask);
+}
+
+std::uint64_t SiteTable::number_of_name(std::string_view name) noexcept {
+    const std::uint64_t hash = hash_of(name);
+    auto& known = names_.find(hash);
+    if (known.number == 0) {
+        const std::uint32_t number = segment().append<FrameNameRecord>(
+            [&](FrameNameRecord& record) { statistics::store_text(record.words, name); });
+        if (number == 0) return 0;
+        names_.set(known, {hash, number});
+    }
+    return known.number;
+}
 
 using statistics::Counter;
 using statistics::ProfileWords;
@@ -164,3 +312,73 @@ void ProfiledBlocks::count_lost() noexcept {
 }
 
 }  // namespace tensorpool::watch
+
+namespace tensorpool {
+namespace watch {
+namespace {
+
+constexpr std::uint64_t usual = std::uint64_t{512} << 10;
+constexpr std::uint64_t least_of_environment = 1024;
+constexpr std::uint64_t largest = std::uint64_t{1} << 40;
+constexpr std::uint64_t unknown = UINT64_MAX;
+// Relaxed: threads may use the old value for some samples.
+constinit std::atomic<std::uint64_t> interval = unknown;
+
+// Does not use std::string: a pool that makes its first sample may serve malloc. Programs that did
+// not ask for samples take none: threads that end soon cost many times as much with them.
+std::uint64_t interval_of_environment() noexcept {
+    const char* const text = platform::environment_variable("TENSORPOOL_PROFILE");
+    if (text == nullptr || *text == '\0') return 0;
+    const std::string_view wanted = text;
+    if (wanted == "off") return 0;
+    if (wanted == "on") return usual;
+    if (wanted == "all") return 1;
+    const auto bytes = platform::parse_bytes(text);
+    if (bytes && *bytes >= least_of_environment) return std::min<std::uint64_t>(*bytes, largest);
+    platform::say(
+        "TENSORPOOL_PROFILE is '%.60s'; expected on, off, all, or the mean distance between "
+        "samples "
+        "from 1KiB on; used instead: 512KiB",
+        text);
+    return usual;
+}
+
+}  // namespace
+
+std::uint64_t profile_interval() noexcept {
+    std::uint64_t bytes = interval.load(std::memory_order_relaxed);
+    if (bytes != unknown) [[likely]]
+        return bytes;
+    const std::uint64_t wanted = interval_of_environment();
+    // Another thread may have set it in the meantime.
+    return interval.compare_exchange_strong(bytes, wanted, std::memory_order_relaxed) ? wanted
+                                                                                      : bytes;
+}
+
+void show_profile_interval() noexcept {
+    statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return;
+    std::uint64_t shown = 0;
+    do {
+        shown = profile_interval();
+        // Between the stores of the interval by `set_profile_interval` and here: of two threads,
+        // one sees the store of the other.
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+        header->profile.interval.store(shown, std::memory_order_relaxed);
+        std::atomic_thread_fence(std::memory_order_seq_cst);
+    } while (profile_interval() != shown);
+}
+
+}  // namespace watch
+
+std::size_t profile_interval() noexcept {
+    return static_cast<std::size_t>(watch::profile_interval());
+}
+
+void set_profile_interval(std::size_t bytes) noexcept {
+    bytes = std::min(bytes, watch::largest);
+    watch::interval.store(bytes, std::memory_order_relaxed);
+    watch::show_profile_interval();
+}
+
+}  // namespace tensorpool

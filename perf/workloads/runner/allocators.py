@@ -79,8 +79,8 @@ def held_file(data):
 
 
 def python_variables(workload, build):
-    """Returns what `tensorpool run` sets for NumPy and PyTorch (see its environment.cpp)."""
-    return {"PYTHONPATH": str(REPOSITORY / "tools" / "tensorpool" / "run"),
+    """Returns what `tensorpool run` sets for NumPy and PyTorch (see its launch.cpp)."""
+    return {"PYTHONPATH": str(REPOSITORY / "tools" / "tensorpool" / "common" / "launch"),
             "TENSORPOOL_PYTHON_PARTS": ",".join(workload.libraries),
             "TENSORPOOL_PYTHON_PACKAGE": str(build / "python" / "tensorpool")}
 

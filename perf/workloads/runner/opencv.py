@@ -23,8 +23,8 @@ def command(build, data, inside):
         raise Missing(f"{program} is missing")
     if not photographs:
         raise Missing("the Debian package mate-backgrounds is not installed")
-    return [str(program), "--work", "pool" if inside else "malloc", "--threads", "1",
-            "--output", str(folder), "--", *photographs]
+    pairs = [path for one in photographs for path in (one, str(folder / Path(one).name))]
+    return [str(program), "pool" if inside else "malloc", "plain", "1", *pairs]
 
 
 def result(printed, data):

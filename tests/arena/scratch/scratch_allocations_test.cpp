@@ -6,9 +6,8 @@
 #include <new>
 #include <utility>
 
+#include "arena/scratch/scratch_state.hpp"
 #include "arena/arena_table.hpp"
-#include "arena/scratch/scratch_chunks.hpp"
-#include "arena/scratch/scratch_registry.hpp"
 
 namespace {
 

@@ -1,4 +1,4 @@
-#include "arena/scratch/scratch_chunks.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "arena/arena_table.hpp"
 #include "arena/scratch/scratch_tools.hpp"
 #include "limits/commit_budget.hpp"
-#include "platform/whole_pages.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool::arena {
 namespace {

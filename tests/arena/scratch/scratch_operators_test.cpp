@@ -1,6 +1,6 @@
 // The statistics of named scopes.
 
-#include "arena/scratch/scratch_operators.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
 #include <gtest/gtest.h>
 

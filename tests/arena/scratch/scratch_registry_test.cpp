@@ -1,6 +1,6 @@
 // The scratches of threads: their end, and the statistics that other threads see.
 
-#include "arena/scratch/scratch_registry.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "arena/scratch/scratch_tools.hpp"
-#include "platform/whole_pages.hpp"
+#include "platform/platform.hpp"
 
 namespace tensorpool {
 namespace {

@@ -12,6 +12,7 @@
 #include <tensorpool/budget.hpp>
 
 #include "device/caching/caching_device.hpp"
+#include "limits/charged.hpp"
 
 namespace tensorpool {
 namespace {
@@ -233,7 +234,7 @@ TEST(CachingBudgetAsleep, SleepRefundsAndWakeIsCharged) {
     EXPECT_EQ(budget.in_use(), 0U);
     {
         Budget part(budget, "part");
-        const BudgetReservation other = part.reserve(60 * mib);
+        const testing::Charged other(part, 60 * mib);
         try {
             allocator.wake();
             ADD_FAILURE();

@@ -313,9 +313,7 @@ TEST(AnnouncedCapture, IsNotQueriedBeforeItIsAnnounced) {
     SimulationOptions simulation = test::unwatched(device_with(Slabs::plain, 256 * mib));
     simulation.graph_capture = true;
     Simulated backend(simulation);
-    CachingOptions options;
-    options.captures = CaptureDetection::announced;
-    CachingAllocator allocator(backend, 0, options);
+    CachingAllocator allocator(backend, 0);
     const StreamHandle stream = backend.stream();
     allocator.reserve_for_capture(2 * mib);
     void* const before = allocator.allocate(4096, stream);

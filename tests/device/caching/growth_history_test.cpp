@@ -1,4 +1,4 @@
-#include "device/caching/blocks/growth_history.hpp"
+#include "device/caching/streams/stream_cache.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtime.hpp>
 
@@ -98,8 +98,8 @@ protected:
 
     /// Copies from one device to the other, and returns whether pinned buffers were used.
     bool stages_copies() {
-        DeviceMemory from(first_, 5000);
-        DeviceMemory to(second_, 5000);
+        DeviceAllocation from(first_, 5000);
+        DeviceAllocation to(second_, 5000);
         from.set(0, made_bytes(5000));
         to.copy_from(from);
         EXPECT_EQ(content_of(to), made_bytes(5000));
@@ -132,9 +132,9 @@ TEST_F(CudaRuntimeCopies, AreStagedIfADeviceHasTooManyPeers) {
 TEST_F(CudaRuntimeCopies, FromHostMemoryWaitForItsPendingWork) {
     const DeviceStream one(first_);
     const DeviceStream other(first_);
-    DeviceMemory from(first_, 5000, one, MemoryKind::host);
-    DeviceMemory to(first_, 5000, other);
-    DeviceMemory busy(first_, 16384 * kib, one);
+    DeviceAllocation from(first_, 5000, one, MemoryKind::host);
+    DeviceAllocation to(first_, 5000, other);
+    DeviceAllocation busy(first_, 16384 * kib, one);
     for (std::uint8_t byte = 1; byte <= 20; ++byte) {
         busy.fill(byte);
         from.fill(byte);

@@ -6,13 +6,13 @@
 
 #include <tensorpool/device/cuda_backend.hpp>
 
-#include "device/cuda/driver_types.hpp"
+#include "device/cuda/driver_api.hpp"
+#include "lab/fake_cuda/controls.hpp"
 #include "platform/process/dynamic_library.hpp"
-#include "support/fake_cuda/controls.hpp"
 
 namespace tensorpool::device::cuda {
 
-/// Access to the fake driver of tests/support/fake_cuda and its controls.
+/// Access to the fake driver of tests/lab/fake_cuda and its controls.
 class FakeDriver : public ::testing::Test {
 protected:
     static constexpr const char* path = TENSORPOOL_FAKE_CUDA;

@@ -13,21 +13,12 @@ MadeBackend make_host() {
 
 const auto host = ::testing::Values(BackendFactory{"host", make_host});
 INSTANTIATE_TEST_SUITE_P(Host, BackendContract, host, name_of);
-INSTANTIATE_TEST_SUITE_P(Host, BackendWhereFunctionsMayBlock, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendThatKnowsHandles, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutExportableMemory, host, name_of);
-INSTANTIATE_TEST_SUITE_P(Host, BackendWithCapture, host, name_of);
-INSTANTIATE_TEST_SUITE_P(Host, BackendWithCaptureThatKnowsHandles, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutCapture, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithStreamOrder, host, name_of);
 INSTANTIATE_TEST_SUITE_P(Host, BackendWithManagedAdvice, host, name_of);
+INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutVirtualMemory, host, name_of);
 
-// Virtual memory needs Linux, with a kernel that supports the calls it uses.
-const auto of_machine = ::testing::Values(
-    BackendFactory{"host", make_host, /*knows_handles=*/true, /*is_of_machine=*/true});
-#ifdef __linux__
-INSTANTIATE_TEST_SUITE_P(Host, BackendWithVirtualMemory, of_machine, name_of);
-#else
-INSTANTIATE_TEST_SUITE_P(Host, BackendWithoutVirtualMemory, of_machine, name_of);
-#endif
 }  // namespace
 }  // namespace tensorpool::testing

@@ -141,9 +141,9 @@ TEST(CurrentDevice, IsSetByRuntimeActivate) {
 TEST(CurrentDevice, IsNotChangedByHostMemory) {
     const PutInBackend simulated(eager_devices(2));
     set_current_device({DeviceType::simulated, 1});
-    const DeviceMemory host = runtime().allocate_host(100);
-    const DeviceMemory pinned = get_runtime({DeviceType::simulated, 0}).allocate_pinned(100);
-    const DeviceMemory of_cpu = get_runtime({DeviceType::cpu, 0}).allocate(100);
+    const DeviceAllocation host = runtime().allocate_host(100);
+    const DeviceAllocation pinned = get_runtime({DeviceType::simulated, 0}).allocate_pinned(100);
+    const DeviceAllocation of_cpu = get_runtime({DeviceType::cpu, 0}).allocate(100);
     EXPECT_EQ(current_device(), (Device{DeviceType::simulated, 1}));
     EXPECT_EQ(host.host_pointer(), host.data());
     EXPECT_EQ(pinned.host_pointer(), pinned.data());

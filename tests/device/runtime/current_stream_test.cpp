@@ -62,18 +62,18 @@ TEST_F(CurrentStream, IsUsedForMemoryWithoutAnExplicitStream) {
     const DeviceStream stream(runtime_);
     const CurrentStreamScope scope(stream);
     runtime_.activate();
-    EXPECT_EQ(DeviceMemory(1000).stream(), stream.handle());
+    EXPECT_EQ(DeviceAllocation(1000).stream(), stream.handle());
     EXPECT_EQ(DeviceAllocation(1000).stream(), stream.handle());
     EXPECT_EQ(runtime_.allocate(1000).stream(), stream.handle());
     EXPECT_EQ(runtime_.allocate_pinned(1000).stream(), stream.handle());
     EXPECT_EQ(runtime_.allocate_host(1000).stream(), stream.handle());
     EXPECT_EQ(runtime_.allocate(1000, nullptr).stream(), nullptr);
-    EXPECT_EQ(DeviceMemory(other_, 1000).stream(), nullptr);
+    EXPECT_EQ(DeviceAllocation(other_, 1000).stream(), nullptr);
 }
 
 TEST_F(CurrentStream, IsWaitedForByCopiesAndFillsWithoutAStream) {
     const DeviceStream stream(runtime_);
-    DeviceMemory memory = runtime_.allocate(1000, stream);
+    DeviceAllocation memory = runtime_.allocate(1000, stream);
     const std::vector<std::byte> source = made_bytes(1000);
     std::vector<std::byte> result(1000);
     const CurrentStreamScope scope(stream);
@@ -89,7 +89,7 @@ TEST_F(CurrentStream, IsWaitedForByCopiesAndFillsWithoutAStream) {
 
 // A copy of ported code that names no stream follows the kernels of the default stream.
 TEST_F(CurrentStream, CopyWithoutAStreamSeesTheWorkOfTheDefaultStream) {
-    DeviceMemory memory = runtime_.allocate(1000);
+    DeviceAllocation memory = runtime_.allocate(1000);
     std::vector<std::byte> result(1000);
     memory.fill(7);
     runtime_.copy_device_to_host(result.data(), memory.data(), 1000);
@@ -117,7 +117,7 @@ TEST(RuntimeStream, IsMadeOnceAndEndsWithTheRuntime) {
         DeviceStream& stream = runtime.stream();
         EXPECT_EQ(&runtime.stream(), &stream);
         EXPECT_NE(stream.handle(), nullptr);
-        const DeviceMemory memory = runtime.allocate(1000, stream);
+        const DeviceAllocation memory = runtime.allocate(1000, stream);
         EXPECT_EQ(backend->calls()[SimulatedCall::create_stream], 1u);
         EXPECT_EQ(backend->calls()[SimulatedCall::destroy_stream], 0u);
     }

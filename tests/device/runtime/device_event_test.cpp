@@ -72,7 +72,7 @@ TEST_F(DeviceEventTest, MakesAStreamWait) {
 
 TEST_F(DeviceEventTest, MeasuresTheTimeBetweenTwoEvents) {
     const DeviceStream stream(runtime_);
-    DeviceMemory memory(runtime_, std::size_t{1} << 20, stream);
+    DeviceAllocation memory(runtime_, std::size_t{1} << 20, stream);
     DeviceEvent start(runtime_, EventFlags::timing);
     DeviceEvent end(runtime_, EventFlags::timing);
     start.record(stream);

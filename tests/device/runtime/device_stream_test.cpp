@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
@@ -70,8 +69,8 @@ TEST(DeviceStream, CannotWaitForAnEventOfAnotherBackend) {
 TEST(DeviceStream, DestructorCompletesWorkAndKeepsBlocksUsable) {
     const PutInBackend simulated(lazy_devices());
     Runtime& runtime = get_runtime({DeviceType::simulated, 0});
-    DeviceMemory memory;
-    DeviceMemory pinned;
+    DeviceAllocation memory;
+    DeviceAllocation pinned;
     bool done = false;
     {
         const DeviceStream stream(runtime);
@@ -84,7 +83,7 @@ TEST(DeviceStream, DestructorCompletesWorkAndKeepsBlocksUsable) {
     memory.reset();
     pinned.reset();
     const DeviceStream next(runtime);
-    DeviceMemory again = runtime.allocate(1000, next);
+    DeviceAllocation again = runtime.allocate(1000, next);
     again.fill(2);
     next.synchronize();
     EXPECT_EQ(simulated->hazard_count(), 0u) << simulated->hazard_report();
@@ -104,28 +103,28 @@ TEST(DeviceStream, MovesLeaveTheSourceEmpty) {
 
 // A graph would call the function at each launch.
 TEST(DeviceStream, RejectsFunctionsDuringCapture) {
-    Runtime cpu(std::make_shared<HostBackend>(), {DeviceType::cpu, 0});
-    const DeviceStream stream(cpu);
+    Runtime device(device_to_capture(), {DeviceType::simulated, 0});
+    const DeviceStream stream(device);
     const auto held = std::make_shared<int>(0);
-    ASSERT_EQ(cpu.backend().begin_capture(0, stream), DeviceStatus::ok);
+    ASSERT_EQ(device.backend().begin_capture(0, stream), DeviceStatus::ok);
     try {
         stream.launch([held] { ++*held; });
         ADD_FAILURE();
     } catch (const DeviceError& error) {
         EXPECT_EQ(error.status(), DeviceStatus::in_capture);
         EXPECT_NE(std::string(error.what())
-                      .find("tensorpool: launch on cpu:0: not allowed during "
+                      .find("tensorpool: launch on simulated:0: not allowed during "
                             "capture: "),
                   std::string::npos)
             << error.what();
     }
     EXPECT_EQ(held.use_count(), 1);
     GraphHandle graph = nullptr;
-    ASSERT_EQ(cpu.backend().end_capture(0, stream, &graph), DeviceStatus::ok);
-    EXPECT_EQ(cpu.backend().launch_graph(0, graph, stream), DeviceStatus::ok);
+    ASSERT_EQ(device.backend().end_capture(0, stream, &graph), DeviceStatus::ok);
+    EXPECT_EQ(device.backend().launch_graph(0, graph, stream), DeviceStatus::ok);
     stream.synchronize();
     EXPECT_EQ(*held, 0);
-    EXPECT_EQ(cpu.backend().destroy_graph(0, graph), DeviceStatus::ok);
+    EXPECT_EQ(device.backend().destroy_graph(0, graph), DeviceStatus::ok);
 }
 
 TEST(DeviceStream, DestroysItsFunctionAfterTheCall) {

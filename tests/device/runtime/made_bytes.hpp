@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 
 namespace tensorpool {
 

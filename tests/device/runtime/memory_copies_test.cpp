@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
@@ -32,9 +32,9 @@ protected:
     }
 
     /// Returns memory whose bytes are set by pending work of its stream.
-    static DeviceMemory make(Runtime& runtime, std::size_t bytes, StreamHandle stream,
+    static DeviceAllocation make(Runtime& runtime, std::size_t bytes, StreamHandle stream,
                              MemoryKind kind = MemoryKind::device) {
-        DeviceMemory memory(runtime, bytes, stream, kind);
+        DeviceAllocation memory(runtime, bytes, stream, kind);
         memory.set(0, made_bytes(bytes));
         return memory;
     }
@@ -55,8 +55,8 @@ protected:
 
 TEST_F(MemoryCopies, OnOneStreamNeedNoEventAndDoNotWait) {
     const DeviceStream stream(first_);
-    DeviceMemory from = make(first_, 5000, stream);
-    DeviceMemory to(first_, 5000, stream);
+    DeviceAllocation from = make(first_, 5000, stream);
+    DeviceAllocation to(first_, 5000, stream);
     peers_->reset_calls();
     to.copy_from(from);
     EXPECT_EQ(peers_->calls().waits(), 0u);
@@ -67,13 +67,13 @@ TEST_F(MemoryCopies, OnOneStreamNeedNoEventAndDoNotWait) {
 TEST_F(MemoryCopies, BetweenStreamsAreOrderedOnBothWithoutWaiting) {
     const DeviceStream one(first_);
     const DeviceStream other(first_);
-    DeviceMemory from = make(first_, 5000, one);
-    DeviceMemory to(first_, 5000, other);
+    DeviceAllocation from = make(first_, 5000, one);
+    DeviceAllocation to(first_, 5000, other);
     peers_->reset_calls();
     to.copy_from(from);
     from.fill(0);  // ordered after the copy, although on another stream
     from.reset();
-    DeviceMemory reused(first_, 5000, one);
+    DeviceAllocation reused(first_, 5000, one);
     reused.fill(1);
     EXPECT_EQ(peers_->calls().waits(), 0u);
     EXPECT_EQ(content_of(to), made_bytes(5000));
@@ -82,8 +82,8 @@ TEST_F(MemoryCopies, BetweenStreamsAreOrderedOnBothWithoutWaiting) {
 TEST_F(MemoryCopies, BetweenPeersGoDirectlyWithoutWaiting) {
     const DeviceStream one(first_);
     const DeviceStream other(second_);
-    DeviceMemory from = make(first_, 5000, one);
-    DeviceMemory to(second_, 5000, other);
+    DeviceAllocation from = make(first_, 5000, one);
+    DeviceAllocation to(second_, 5000, other);
     peers_->reset_calls();
     to.copy_from(from);
     from.reset();
@@ -95,8 +95,8 @@ TEST_F(MemoryCopies, BetweenPeersGoDirectlyWithoutWaiting) {
 TEST_F(MemoryCopies, BetweenNonPeersGoThroughPinnedMemoryInPieces) {
     const DeviceStream one(lonely_);
     const DeviceStream other(other_lonely_);
-    DeviceMemory from = make(lonely_, 5500, one);
-    DeviceMemory to(other_lonely_, 5500, other);
+    DeviceAllocation from = make(lonely_, 5500, one);
+    DeviceAllocation to(other_lonely_, 5500, other);
     strangers_->reset_calls();
     to.copy_from(from);
     EXPECT_EQ(strangers_->calls()[SimulatedCall::copy_peer_async], 0u);
@@ -109,15 +109,15 @@ TEST_F(MemoryCopies, BetweenNonPeersGoThroughPinnedMemoryInPieces) {
 }
 
 TEST_F(MemoryCopies, BetweenBackendsGoThroughPinnedMemoryToo) {
-    DeviceMemory from = make(first_, 5500, nullptr);
-    DeviceMemory to(lonely_, 5500);
+    DeviceAllocation from = make(first_, 5500, nullptr);
+    DeviceAllocation to(lonely_, 5500);
     to.copy_from(from);
     EXPECT_EQ(content_of(to), made_bytes(5500));
 }
 
 TEST_F(MemoryCopies, OfOnePieceUseOneBuffer) {
-    DeviceMemory from = make(lonely_, 1000, nullptr);
-    DeviceMemory to(other_lonely_, 1000);
+    DeviceAllocation from = make(lonely_, 1000, nullptr);
+    DeviceAllocation to(other_lonely_, 1000);
     to.copy_from(from);
     EXPECT_EQ(other_lonely_.pinned_allocator().statistics().allocations, 1u);
     EXPECT_EQ(content_of(to), made_bytes(1000));
@@ -136,8 +136,8 @@ TEST_F(MemoryCopies, GoBetweenAllKindsOfMemory) {
         for (const End& target : ends) {
             const DeviceStream one(source.runtime);
             const DeviceStream other(target.runtime);
-            DeviceMemory from = make(source.runtime, 3000, one, source.kind);
-            DeviceMemory to(target.runtime, 3000, other, target.kind);
+            DeviceAllocation from = make(source.runtime, 3000, one, source.kind);
+            DeviceAllocation to(target.runtime, 3000, other, target.kind);
             to.copy_from(from);
             from.fill(0);
             EXPECT_EQ(content_of(to), made_bytes(3000))
@@ -151,9 +151,9 @@ TEST_F(MemoryCopies, GoBetweenAllKindsOfMemory) {
 TEST_F(MemoryCopies, FromHostMemoryWaitForItsPendingWork) {
     const DeviceStream one(first_);
     const DeviceStream other(first_);
-    DeviceMemory from(first_, 5000, one, MemoryKind::host);
+    DeviceAllocation from(first_, 5000, one, MemoryKind::host);
     for (const StreamHandle stream : {one.handle(), other.handle()}) {
-        DeviceMemory to(first_, 5000, stream);
+        DeviceAllocation to(first_, 5000, stream);
         from.fill(7);
         to.copy_from(from);
         EXPECT_EQ(content_of(to), std::vector<std::byte>(5000, std::byte{7}));
@@ -162,8 +162,8 @@ TEST_F(MemoryCopies, FromHostMemoryWaitForItsPendingWork) {
 }
 
 TEST_F(MemoryCopies, OfDifferentSizesAreRejected) {
-    DeviceMemory from(first_, 100);
-    DeviceMemory to(first_, 101);
+    DeviceAllocation from(first_, 100);
+    DeviceAllocation to(first_, 101);
     try {
         to.copy_from(from);
         ADD_FAILURE();
@@ -175,8 +175,8 @@ TEST_F(MemoryCopies, OfDifferentSizesAreRejected) {
 }
 
 TEST_F(MemoryCopies, FreeTheirBuffersOnFailure) {
-    DeviceMemory from = make(lonely_, 5500, nullptr);
-    DeviceMemory to(other_lonely_, 5500);
+    DeviceAllocation from = make(lonely_, 5500, nullptr);
+    DeviceAllocation to(other_lonely_, 5500);
     SimulationFaults faults;
     faults.failing = {{SimulatedCall::copy_async, 4, 1}};
     strangers_->set_faults(faults);
@@ -188,8 +188,8 @@ TEST_F(MemoryCopies, FreeTheirBuffersOnFailure) {
 }
 
 TEST_F(MemoryCopies, FreeABufferWithoutAnEvent) {
-    DeviceMemory from = make(lonely_, 5500, nullptr);
-    DeviceMemory to(other_lonely_, 5500);
+    DeviceAllocation from = make(lonely_, 5500, nullptr);
+    DeviceAllocation to(other_lonely_, 5500);
     SimulationFaults faults;
     faults.failing = {{SimulatedCall::create_event, 1, 1}};
     strangers_->set_faults(faults);

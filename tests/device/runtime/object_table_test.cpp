@@ -157,7 +157,7 @@ TEST_F(RuntimeObjects, AreMadeOnceByConcurrentThreads) {
 
 struct OwnsMemory {
     explicit OwnsMemory(Runtime& runtime) : workspace(runtime, 1000) {}
-    DeviceMemory workspace;
+    DeviceAllocation workspace;
 };
 
 TEST_F(RuntimeObjects, MayOwnMemoryOfTheRuntimeThatOwnsThem) {

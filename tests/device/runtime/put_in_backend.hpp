@@ -44,6 +44,14 @@ inline SimulationOptions lazy_devices(int devices = 1) {
     return options;
 }
 
+/// Returns one device whose captures a test breaks on purpose.
+inline std::shared_ptr<SimulatedBackend> device_to_capture() {
+    SimulationOptions options;
+    options.memory_bytes = device_bytes;
+    options.finds_hazards = false;
+    return std::make_shared<SimulatedBackend>(options);
+}
+
 inline SimulationOptions eager_devices(int devices) {
     SimulationOptions options;
     options.memory_bytes = device_bytes;

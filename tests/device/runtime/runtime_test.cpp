@@ -58,8 +58,8 @@ TEST_F(RuntimeTest, CopiesInAllDirections) {
     const std::vector<std::byte> source = made_bytes(1000);
     std::vector<std::byte> between(1000);
     std::vector<std::byte> result(1000);
-    const DeviceMemory one = runtime_.allocate(1000);
-    const DeviceMemory other = runtime_.allocate(1000);
+    const DeviceAllocation one = runtime_.allocate(1000);
+    const DeviceAllocation other = runtime_.allocate(1000);
     runtime_.copy_host_to_host(between.data(), source.data(), 1000);
     runtime_.copy_host_to_device(one.data(), between.data(), 1000);
     runtime_.copy_device_to_device(other.data(), one.data(), 1000);
@@ -72,13 +72,13 @@ TEST_F(RuntimeTest, CopiesInAllDirections) {
 
 TEST_F(RuntimeTest, CopiesInAllDirectionsInTheOrderOfAStream) {
     const DeviceStream stream(runtime_);
-    const DeviceMemory from = runtime_.allocate_pinned(1000, stream);
-    const DeviceMemory between = runtime_.allocate_pinned(1000, stream);
-    const DeviceMemory to = runtime_.allocate_pinned(1000, stream);
+    const DeviceAllocation from = runtime_.allocate_pinned(1000, stream);
+    const DeviceAllocation between = runtime_.allocate_pinned(1000, stream);
+    const DeviceAllocation to = runtime_.allocate_pinned(1000, stream);
     const std::vector<std::byte> source = made_bytes(1000);
     std::memcpy(from.host_pointer(), source.data(), 1000);
-    const DeviceMemory one = runtime_.allocate(1000, stream);
-    const DeviceMemory other = runtime_.allocate(1000, stream);
+    const DeviceAllocation one = runtime_.allocate(1000, stream);
+    const DeviceAllocation other = runtime_.allocate(1000, stream);
     runtime_.copy_host_to_host(between.data(), from.data(), 1000, stream);
     runtime_.copy_host_to_device(one.data(), between.data(), 1000, stream);
     runtime_.copy_device_to_device(other.data(), one.data(), 1000, stream);
@@ -105,7 +105,7 @@ TEST_F(RuntimeTest, WaitsForOneStreamOrForAll) {
 }
 
 TEST_F(RuntimeTest, ErrorNamesCallDeviceStatusAndBackendText) {
-    const DeviceMemory memory = runtime_.allocate(64);
+    const DeviceAllocation memory = runtime_.allocate(64);
     SimulationFaults faults;
     faults.lost_from = 1;
     backend_->set_faults(faults);
@@ -126,8 +126,8 @@ TEST_F(RuntimeTest, ErrorNamesCallDeviceStatusAndBackendText) {
 }
 
 TEST_F(RuntimeTest, TrimReleasesFreeMemoryOfAllItsAllocators) {
-    { const DeviceMemory memory = runtime_.allocate(1000); }
-    { const DeviceMemory memory = runtime_.allocate_pinned(1000); }
+    { const DeviceAllocation memory = runtime_.allocate(1000); }
+    { const DeviceAllocation memory = runtime_.allocate_pinned(1000); }
     runtime_.synchronize_device();
     EXPECT_GT(runtime_.trim(), 0u);
     EXPECT_EQ(runtime_.allocator().statistics().capacity_bytes, 0u);
@@ -139,14 +139,14 @@ TEST_F(RuntimeTest, PassesAdviceForManagedMemoryOn) {
     options.caching.storage = StorageKind::managed;
     Runtime managed(backend_, {DeviceType::simulated, 0}, options);
     const DeviceStream stream(managed);
-    const DeviceMemory memory = managed.allocate(1000, stream);
+    const DeviceAllocation memory = managed.allocate(1000, stream);
     managed.advise(memory.data(), memory.size(), MemoryAdvice::read_mostly);
     managed.advise(memory.data(), memory.size(), MemoryAdvice::preferred_location, Processor::host);
     managed.prefetch(memory.data(), memory.size(), Processor::device, stream);
     managed.prefetch(memory.data(), memory.size(), Processor::host);
     EXPECT_EQ(backend_->calls()[SimulatedCall::advise_memory], 2u);
     EXPECT_EQ(backend_->calls()[SimulatedCall::prefetch_memory], 2u);
-    const DeviceMemory other = runtime_.allocate(1000);
+    const DeviceAllocation other = runtime_.allocate(1000);
     try {
         runtime_.advise(other.data(), other.size(), MemoryAdvice::read_mostly);
         ADD_FAILURE();

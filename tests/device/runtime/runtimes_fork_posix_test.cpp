@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <tensorpool/device/current_device.hpp>
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
@@ -33,7 +33,7 @@ TEST(RuntimesAfterAFork, ChildUsesItsOwnRuntimeOfTheCpu) {
     EXPECT_TRUE(holds_in_child([&] {
         Runtime& own = get_runtime({DeviceType::cpu, 0});
         const DeviceStream of_child(own);
-        DeviceMemory memory(own, 1000, of_child);
+        DeviceAllocation memory(own, 1000, of_child);
         memory.set(0, made_bytes(1000));
         return &own != &of_parent && content_of(memory) == made_bytes(1000);
     }));
@@ -42,8 +42,8 @@ TEST(RuntimesAfterAFork, ChildUsesItsOwnRuntimeOfTheCpu) {
 TEST(RuntimesAfterAFork, HandlesOfTheParentFreeNothingInTheChild) {
     const PutInBackend simulated(lazy_devices());
     Runtime& runtime = get_runtime({DeviceType::simulated, 0});
-    DeviceMemory memory = runtime.allocate(1000);
-    DeviceMemory host = get_runtime({DeviceType::cpu, 0}).allocate(1000);
+    DeviceAllocation memory = runtime.allocate(1000);
+    DeviceAllocation host = get_runtime({DeviceType::cpu, 0}).allocate(1000);
     auto stream = std::make_unique<DeviceStream>(runtime);
     auto event = std::make_unique<DeviceEvent>(runtime);
     const std::uint64_t calls = simulated->calls()[SimulatedCall::destroy_stream];

@@ -43,7 +43,7 @@ TEST(Runtimes, SimulatedDevicesComeFromSetBackend) {
 TEST(Runtimes, BackendOfAnotherTypeMayBeSet) {
     const PutInBackend cuda(eager_devices(2), DeviceType::cuda);
     EXPECT_EQ(device_count(DeviceType::cuda), 2);
-    DeviceMemory memory(get_runtime({DeviceType::cuda, 1}), 100);
+    DeviceAllocation memory(get_runtime({DeviceType::cuda, 1}), 100);
     EXPECT_EQ(memory.device(), (Device{DeviceType::cuda, 1}));
 }
 
@@ -143,13 +143,13 @@ TEST(Runtimes, ResetKeepsTheBackendThatWasSet) {
 }
 
 TEST(Runtimes, MemoryAndStreamsOutliveThemAndTheirBackend) {
-    DeviceMemory memory;
+    DeviceAllocation memory;
     std::weak_ptr<SimulatedBackend> backend;
     {
         const PutInBackend simulated(lazy_devices());
         backend = simulated.get();
         DeviceStream stream(get_runtime({DeviceType::simulated, 0}));
-        memory = DeviceMemory(get_runtime({DeviceType::simulated, 0}), 64, stream);
+        memory = DeviceAllocation(get_runtime({DeviceType::simulated, 0}), 64, stream);
         memory.fill(7);
         stream.synchronize();
         set_backend(DeviceType::simulated, nullptr);
@@ -164,7 +164,7 @@ TEST(Runtimes, MemoryAndStreamsOutliveThemAndTheirBackend) {
 
 TEST(Runtimes, AreTrimmedTogether) {
     const PutInBackend simulated(eager_devices(2));
-    for (const int index : {0, 1}) DeviceMemory(get_runtime({DeviceType::simulated, index}), 1000);
+    for (const int index : {0, 1}) DeviceAllocation(get_runtime({DeviceType::simulated, index}), 1000);
     EXPECT_GT(trim_runtimes(), 0u);
     EXPECT_EQ(get_runtime({DeviceType::simulated, 1}).allocator().statistics().capacity_bytes, 0u);
 }
@@ -175,7 +175,7 @@ TEST(Runtimes, ThreadsSetAllocateAndFreeOnAllDevicesAtRandom) {
     constexpr int rounds = 400;
     const PutInBackend simulated(eager_devices(devices));
     std::mutex mutex;
-    std::deque<DeviceMemory> passed_on;
+    std::deque<DeviceAllocation> passed_on;
     std::vector<std::thread> threads;
     for (unsigned number = 0; number < 4; ++number) {
         threads.emplace_back([&, number] {
@@ -183,11 +183,11 @@ TEST(Runtimes, ThreadsSetAllocateAndFreeOnAllDevicesAtRandom) {
             for (int round = 0; round < rounds; ++round) {
                 const Device device = {DeviceType::simulated, static_cast<int>(random() % devices)};
                 set_current_device(device);
-                DeviceMemory memory(random() % 100'000 + 1);
+                DeviceAllocation memory(random() % 100'000 + 1);
                 EXPECT_EQ(memory.device(), device);
                 EXPECT_EQ(current_device(), device);
                 memory.fill(static_cast<std::uint8_t>(round));
-                const DeviceMemory host = runtime().allocate_host(64);
+                const DeviceAllocation host = runtime().allocate_host(64);
                 EXPECT_EQ(current_device(), device);
                 const std::lock_guard guard(mutex);
                 passed_on.push_back(std::move(memory));

@@ -1,6 +1,6 @@
 /// Uses the component `device` alone. Exits with 0 if everything works.
 
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/pool_source.hpp>
 #include <tensorpool/device/runtimes.hpp>
 

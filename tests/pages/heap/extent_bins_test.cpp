@@ -1,4 +1,4 @@
-#include "pages/heap/extent_bins.hpp"
+#include "pages/heap/extents.hpp"
 
 #include <gtest/gtest.h>
 

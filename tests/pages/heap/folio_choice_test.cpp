@@ -1,4 +1,4 @@
-#include "pages/heap/folio_choice.hpp"
+#include "pages/heap/fresh_memory.hpp"
 
 #include <gtest/gtest.h>
 

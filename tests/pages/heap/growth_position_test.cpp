@@ -1,4 +1,4 @@
-#include "pages/heap/growth_position.hpp"
+#include "pages/heap/extents.hpp"
 
 #include <gtest/gtest.h>
 

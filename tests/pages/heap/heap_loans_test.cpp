@@ -1,4 +1,4 @@
-#include "pages/heap/heap_loans.hpp"
+#include "pages/heap/heap_capacity.hpp"
 
 #include <gtest/gtest.h>
 

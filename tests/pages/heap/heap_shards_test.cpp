@@ -1,4 +1,4 @@
-#include "pages/heap/heap_shards.hpp"
+#include "pages/heap/page_heap.hpp"
 
 #include <gtest/gtest.h>
 

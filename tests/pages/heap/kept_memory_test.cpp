@@ -1,4 +1,4 @@
-#include "pages/heap/kept_memory.hpp"
+#include "pages/heap/heap_capacity.hpp"
 
 #include <gtest/gtest.h>
 

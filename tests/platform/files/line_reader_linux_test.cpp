@@ -1,4 +1,4 @@
-#include "platform/files/line_reader_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/files/page_locks.hpp"
+#include "platform/files/file_pages.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/memory/memory_pressure_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/memory/numa_linux.hpp"
+#include "platform/files/system_files_linux.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "platform/memory/pressure_event_linux.hpp"
+#include "platform/memory/memory_limits_linux.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

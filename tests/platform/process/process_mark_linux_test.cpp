@@ -1,4 +1,4 @@
-#include "platform/process/process_mark.hpp"
+#include "platform/platform.hpp"
 
 #include <gtest/gtest.h>
 

@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 
 #if defined(__x86_64__) && defined(DLFO_STRUCT_HAS_EH_DBASE)
 

@@ -1,4 +1,4 @@
-#include "platform/unwind/expression.hpp"
+#include "platform/unwind/frame.hpp"
 
 #include <gtest/gtest.h>
 

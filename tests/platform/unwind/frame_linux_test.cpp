@@ -9,7 +9,7 @@
 #include <random>
 #include <vector>
 
-#include "platform/stacks/call_stack.hpp"
+#include "platform/stacks/program_stack.hpp"
 #include "platform/unwind/frame.hpp"
 
 namespace tensorpool::platform::unwind {

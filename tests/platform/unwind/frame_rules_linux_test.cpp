@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "platform/unwind/frame_rules.hpp"
+#include "platform/unwind/frame.hpp"
 
 namespace tensorpool::platform::unwind {
 namespace {

@@ -9,6 +9,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "limits/charged.hpp"
 #include "support/wait_until.hpp"
 
 namespace tensorpool {
@@ -68,7 +69,7 @@ TEST(BudgetScopeFork, ChildOfAThreadThatAsksAHolderMayAskIt) {
         std::atomic<bool> may_leave = false;
     } holder;
     Budget budget("request", {.hard = 100});
-    const BudgetReservation reserved = budget.reserve(100);
+    const testing::Charged reserved(budget, 100);
     const HolderRegistration registration = budget.add_holder(holder);
     std::thread asker([&] { EXPECT_EQ(budget.reclaim(10), 0U); });
     testing::wait_until("the holder is asked", holder.is_inside);

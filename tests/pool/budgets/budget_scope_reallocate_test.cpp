@@ -164,20 +164,6 @@ TEST_P(BudgetScopeReallocate, RefusesABlockOfOutsideThatWouldFitInPlace) {
     pool_.deallocate(small, 1000);
 }
 
-TEST_P(BudgetScopeReallocate, SoftAndReservedMemoryServeItLikeANewBlock) {
-    Budget limited("limited", {.hard = 4 * mib});
-    void* block = pool_.allocate(mib);
-    {
-        const BudgetReservation reserved = limited.reserve(4 * mib);
-        const BudgetScope scope(limited);
-        block = pool_.reallocate(block, mib, 2 * mib);
-        EXPECT_EQ(limited.in_use(), 4 * mib) << "the block comes from what was reserved";
-    }
-    EXPECT_EQ(limited.in_use(), charge_for(2 * mib));
-    pool_.deallocate(block, 2 * mib);
-    EXPECT_EQ(limited.in_use(), 0U);
-}
-
 TEST_P(BudgetScopeReallocate, MovingOutsideOfAScopeEndsTheCharge) {
     for (const std::size_t from : {100UL, 5000UL, 100 * kib, 2 * mib}) {
         for (const std::size_t to : {200UL, 9000UL, 300 * kib, 5 * mib}) {

@@ -14,6 +14,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 
+#include "limits/charged.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "support/wait_until.hpp"
@@ -347,21 +348,10 @@ TEST(BudgetScope, PoolsWithoutChargesOfTheBudgetKeepTheirParkedBlocks) {
     pool.deallocate(pool.allocate(1000), 1000);
     const std::size_t parked = pool.statistics().parked_bytes;
     EXPECT_GT(parked, 0U);
-    const BudgetReservation reserved = budget.reserve(mib);
-    EXPECT_THROW((void)budget.reserve(1), AllocationError);
+    const testing::Charged reserved(budget, mib);
+    EXPECT_THROW(testing::Charged(budget, 1), AllocationError);
     EXPECT_EQ(pool.statistics().parked_bytes, parked);
     pool.deallocate(charged, 100);
-}
-
-TEST(BudgetScope, AttemptThatGetsNoBlockUsesNoReservation) {
-    MemoryPool pool;
-    Budget budget("request");
-    const BudgetReservation reserved = budget.reserve(mib);
-    const BudgetScope scope(budget);
-    // The first attempt of a thread does not let the pool grow.
-    void* const block = pool.allocate(1000);
-    EXPECT_EQ(budget.in_use(), mib) << "the block comes from what was reserved";
-    pool.deallocate(block, 1000);
 }
 
 TEST(BudgetScope, PoolDestroyedWithChargedBlocksRefundsThem) {

@@ -1,7 +1,7 @@
 /// @file
 /// Tests that pools and scopes charge the budgets that a file sets for their names.
 
-#include "limits/named_budgets.hpp"
+#include "limits/budgets.hpp"
 
 #include <gtest/gtest.h>
 

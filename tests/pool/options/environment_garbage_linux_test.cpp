@@ -16,7 +16,7 @@
 #include <tensorpool/arena.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "pool/environment_options.hpp"
+#include "pool/options.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/environment_options.hpp"
+#include "pool/options.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

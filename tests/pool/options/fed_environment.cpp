@@ -15,12 +15,12 @@
 #include <utility>
 #include <vector>
 
-#include "arena/arena_defaults.hpp"
+#include "arena/arena_state.hpp"
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "interpose/minimum.hpp"
 #include "platform/platform.hpp"
-#include "pool/environment_options.hpp"
+#include "pool/options.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_memory.hpp"
 

@@ -1,4 +1,4 @@
-#include "pool/validate_options.hpp"
+#include "pool/options.hpp"
 
 #include <gtest/gtest.h>
 

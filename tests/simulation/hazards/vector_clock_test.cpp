@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "simulation/schedule/timelines.hpp"
-
 namespace tensorpool::device {
 namespace {
 

@@ -15,7 +15,7 @@
 
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
-#include "planned/planned_table.hpp"
+#include "plan/planned_table.hpp"
 #include "platform/platform.hpp"
 #include "statistics/add_records.hpp"
 #include "statistics/scopes/scope_table.hpp"

@@ -1,6 +1,6 @@
 #include "stress/cuda/card.hpp"
 
-#include "support/fake_cuda/controls.hpp"
+#include "lab/fake_cuda/controls.hpp"
 
 namespace tensorpool::stress::cuda {
 namespace {

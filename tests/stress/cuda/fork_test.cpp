@@ -1,6 +1,6 @@
 // The child of a fork. CUDA cannot be used in it, so it must leave its parent's memory alone.
 
-#include <tensorpool/device/device_memory.hpp>
+#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
 #include "stress/cuda/content.hpp"
@@ -13,7 +13,7 @@ TEST_F(OnCard, ChildOfAForkLeavesTheMemoryOfItsParentAlone) {
     set_backend(DeviceType::cuda, shared_backend());
     {
         Content content(backend());
-        DeviceMemory memory = get_runtime({DeviceType::cuda, card}).allocate(mib);
+        DeviceAllocation memory = get_runtime({DeviceType::cuda, card}).allocate(mib);
         content.fill(memory.data(), mib, 1, nullptr);
         EXPECT_TRUE(testing::holds_in_child([&] {
             memory.reset();

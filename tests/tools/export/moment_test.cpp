@@ -1,4 +1,4 @@
-#include "export/moment.hpp"
+#include "export/formats.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "holders/answer.hpp"
+#include "formats/holders/answer.hpp"
 
 #include <gtest/gtest.h>
 

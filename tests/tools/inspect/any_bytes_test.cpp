@@ -4,9 +4,9 @@
 
 #include <random>
 
+#include "formats/trace/input.hpp"
 #include "inspect/report/reports.hpp"
 #include "tools/trace/made_trace.hpp"
-#include "trace/trace_error.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

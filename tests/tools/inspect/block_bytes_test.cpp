@@ -1,4 +1,4 @@
-#include "inspect/block_bytes.hpp"
+#include "formats/trace/history.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-namespace tensorpool::command::inspect {
+namespace tensorpool::command::trace {
 namespace {
 
 constexpr std::size_t kib = 1024;
@@ -64,4 +64,4 @@ TEST(BlockBytes, OfHugeRequestsAreTheRequestedBytes) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::inspect
+}  // namespace tensorpool::command::trace

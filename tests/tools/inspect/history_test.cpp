@@ -1,10 +1,10 @@
-#include "inspect/history.hpp"
+#include "formats/trace/history.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tools/inspect/made_recording.hpp"
 
-namespace tensorpool::command::inspect {
+namespace tensorpool::command::trace {
 namespace {
 
 using trace::testing::MadeRecording;
@@ -100,4 +100,4 @@ TEST(History, WalksEndsBeforeTheBeginningOfTheSameCall) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::inspect
+}  // namespace tensorpool::command::trace

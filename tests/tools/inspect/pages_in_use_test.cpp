@@ -1,4 +1,4 @@
-#include "inspect/pages_in_use.hpp"
+#include "inspect/timeline.hpp"
 
 #include <gtest/gtest.h>
 

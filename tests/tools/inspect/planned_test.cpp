@@ -1,4 +1,4 @@
-#include "inspect/planned.hpp"
+#include "inspect/analysis.hpp"
 
 #include <gtest/gtest.h>
 
@@ -13,7 +13,7 @@ namespace {
 using trace::testing::MadeRecording;
 
 Planned plan_of(MadeRecording& made) {
-    return plan_of(History(made.recording()));
+    return inspect::plan_of(History(made.recording()));
 }
 
 /// Blocks of which two are alive at a time.
@@ -71,7 +71,7 @@ TEST(Planned, IsShownInAllReports) {
     const auto json = nlohmann::json::parse(json_report(analysis));
     EXPECT_EQ(json["plan"]["peak_bytes"], 1280);
     EXPECT_EQ(json["plan"]["lower_bound_bytes"], json["peak"]["alive_bytes"]);
-    EXPECT_NE(html_report(analysis, "a.trace", Sizes::iec, 10).find("<dt>plan needs</dt>"),
+    EXPECT_NE(html_report(analysis, "a.trace", Sizes::iec, 10).find("[\"plan needs\","),
               std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-#include "inspect/sites.hpp"
+#include "inspect/groups.hpp"
 
 #include <gtest/gtest.h>
 

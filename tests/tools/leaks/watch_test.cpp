@@ -1,4 +1,4 @@
-#include "leaks/watch.hpp"
+#include "leaks/observation.hpp"
 
 #include <gtest/gtest.h>
 #include <unistd.h>

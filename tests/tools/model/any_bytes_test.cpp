@@ -8,7 +8,7 @@
 
 #include <tensorpool/model_hyperparameters.hpp>
 
-#include "model/model_report.hpp"
+#include "inspect/model/model_report.hpp"
 #include "support/model_writers.hpp"
 
 namespace tensorpool::command::model {

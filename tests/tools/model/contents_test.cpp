@@ -1,8 +1,7 @@
-#include "model/contents.hpp"
+#include "inspect/model/contents.hpp"
 
 #include <gtest/gtest.h>
 
-#include "model/estimate/layer_groups.hpp"
 #include "support/model_writers.hpp"
 
 namespace tensorpool::command::model {

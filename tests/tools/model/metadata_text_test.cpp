@@ -1,4 +1,4 @@
-#include "model/metadata_text.hpp"
+#include "inspect/model/model_report.hpp"
 
 #include <gtest/gtest.h>
 

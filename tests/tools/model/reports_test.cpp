@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "model/model_report.hpp"
+#include "inspect/model/model_report.hpp"
 #include "support/model_writers.hpp"
 
 namespace tensorpool::command::model {

@@ -1,4 +1,4 @@
-#include "model/whole_number.hpp"
+#include "common/units.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,15 +8,11 @@ namespace tensorpool::command::model {
 namespace {
 
 TEST(WholeNumber, HasCommasBetweenThousands) {
-    EXPECT_EQ(whole_number(0), "0");
-    EXPECT_EQ(whole_number(999), "999");
-    EXPECT_EQ(whole_number(1000), "1,000");
-    EXPECT_EQ(whole_number(151936), "151,936");
-    EXPECT_EQ(whole_number(-1234567), "-1,234,567");
-    EXPECT_EQ(whole_number(-999), "-999");
-    EXPECT_EQ(whole_number(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
-    EXPECT_EQ(whole_number(std::numeric_limits<std::uint64_t>::max()),
-              "18,446,744,073,709,551,615");
+    EXPECT_EQ(with_commas(0), "0");
+    EXPECT_EQ(with_commas(999), "999");
+    EXPECT_EQ(with_commas(1000), "1,000");
+    EXPECT_EQ(with_commas(151936), "151,936");
+    EXPECT_EQ(with_commas(std::numeric_limits<std::uint64_t>::max()), "18,446,744,073,709,551,615");
 }
 
 TEST(Counted, IsOneOrMany) {

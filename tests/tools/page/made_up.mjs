@@ -128,7 +128,7 @@ function budget(index, [name, parent, soft_bytes, hard_bytes], seconds) {
   const [used, peak] = [[820, 990], [176, 256], [128, 160], [48, 60], [600, 702], [23, 24]][index];
   return {
     name, id: 41 + index, parent: parent ? 40 + parent : 0, soft_bytes, hard_bytes,
-    in_use_bytes: used * mib - Math.round(2 * mib * wave(seconds, index)), reserved_bytes: 0,
+    in_use_bytes: used * mib - Math.round(2 * mib * wave(seconds, index)),
     peak_bytes: peak * mib, refusals: index === 5 ? 3 : 0, reclaims: index === 1 ? 41 : 0,
     reclaimed_bytes: index === 1 ? 900 * mib : 0,
   };

@@ -88,7 +88,7 @@ test('history continues with snapshots and drops samples after ten minutes', () 
 });
 
 test('colours of parts are distinguishable with any kind of colour blindness', () => {
-  const css = readFileSync(join(folder, 'page.css'), 'utf8');
+  const css = readFileSync(join(folder, 'base.css'), 'utf8');
   const themes = css.match(/:root[^{]*\{[^}]*\}/g);
   assert.equal(themes.length, 2);
   for (const theme of themes) {

@@ -1,4 +1,4 @@
-#include "plan/csv_rows.hpp"
+#include "plan/csv.hpp"
 
 #include <gtest/gtest.h>
 

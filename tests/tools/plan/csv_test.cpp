@@ -3,7 +3,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "plan/formats.hpp"
+#include "plan/buffers.hpp"
 #include "read_problem.hpp"
 #include "tools/temporary_folder.hpp"
 
@@ -66,7 +66,7 @@ class WriteCsv : public ::testing::Test {
 protected:
     std::string written(const Buffers& buffers, const MemoryPlan& plan) {
         const std::string path = folder_.path() / "plan.csv";
-        inspect::WrittenFile file(path, "");
+        WrittenFile file(path, "");
         write_csv(buffers, plan, file);
         file.finish();
         std::ostringstream text;

@@ -5,8 +5,8 @@
 
 #include <random>
 
-#include "plan/fields.hpp"
-#include "plan/read_file.hpp"
+#include "plan/buffers.hpp"
+#include "plan/recorded_buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "plan/formats.hpp"
+#include "plan/buffers.hpp"
 #include "read_problem.hpp"
 #include "tools/temporary_folder.hpp"
 
@@ -106,7 +106,7 @@ TEST(WriteJson, RoundTrips) {
     buffers.ids = {"a\"b", "no UTF-8: \xff"};
     buffers.lifetimes = {{0, 2, 5, 1}, {1, 3, 7, 4}};
     const MemoryPlan plan = {{0, 8}, 15, 12, false, PlanMethod::by_area};
-    inspect::WrittenFile file(path, "");
+    WrittenFile file(path, "");
     write_json(buffers, plan, file);
     file.finish();
     std::ostringstream text;

@@ -1,11 +1,11 @@
-#include "plan/read_file.hpp"
+#include "plan/recorded_buffers.hpp"
 
 #include <gtest/gtest.h>
 
-#include "plan/fields.hpp"
+#include "formats/trace/input.hpp"
+#include "plan/buffers.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/trace/made_trace.hpp"
-#include "trace/trace_error.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

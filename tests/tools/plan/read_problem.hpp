@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-#include "plan/fields.hpp"
+#include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning::testing {
 

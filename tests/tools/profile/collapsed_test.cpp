@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "profile/formats.hpp"
+#include "formats/profile/formats.hpp"
 #include "tools/profile/made_profile.hpp"
 
 namespace tensorpool::command::profile {

@@ -1,4 +1,4 @@
-#include "profile/named_profile.hpp"
+#include "formats/profile/named_profile.hpp"
 
 #include <gtest/gtest.h>
 

@@ -2,7 +2,7 @@
 
 #include <filesystem>
 
-#include "profile/formats.hpp"
+#include "formats/profile/formats.hpp"
 #include "support/run_program.hpp"
 #include "tools/profile/made_profile.hpp"
 #include "tools/temporary_folder.hpp"

@@ -3,8 +3,8 @@
 #include <map>
 #include <stdexcept>
 
-#include "profile/formats.hpp"
-#include "profile/protocol_buffer.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/protocol_buffer.hpp"
 #include "tools/profile/made_profile.hpp"
 
 namespace tensorpool::command::profile {

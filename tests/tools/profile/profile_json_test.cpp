@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "common/settings.hpp"
-#include "profile/formats.hpp"
+#include "formats/profile/formats.hpp"
 #include "tools/profile/made_profile.hpp"
 #include "tools/temporary_folder.hpp"
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "common/printable.hpp"
-#include "profile/formats.hpp"
+#include "formats/profile/formats.hpp"
 #include "tools/profile/made_profile.hpp"
 
 namespace tensorpool::command::profile {

@@ -1,4 +1,4 @@
-#include "profile/short_stack.hpp"
+#include "formats/profile/named_profile.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace {
 using Texts = std::vector<std::string>;
 
 /// Returns the short stack of frames with these modules and functions, innermost first.
-Texts short_stack(std::vector<inspect::FrameName> innermost_first) {
+Texts short_stack(std::vector<symbols::FrameName> innermost_first) {
     NamedProfile named;
     named.frames = std::move(innermost_first);
     ProfileSite site;
@@ -18,15 +18,15 @@ Texts short_stack(std::vector<inspect::FrameName> innermost_first) {
     return short_stack_of(named, site);
 }
 
-inspect::FrameName native(std::string module, std::string function) {
-    inspect::FrameName frame;
+symbols::FrameName native(std::string module, std::string function) {
+    symbols::FrameName frame;
     frame.module = std::move(module);
     frame.location.function = std::move(function);
     return frame;
 }
 
-inspect::FrameName python(std::string function) {
-    inspect::FrameName frame;
+symbols::FrameName python(std::string function) {
+    symbols::FrameName frame;
     frame.location = {std::move(function), "/home/me/train.py", 5};
     frame.is_python = true;
     return frame;

@@ -1,4 +1,4 @@
-#include "profile/site_metrics.hpp"
+#include "formats/profile/site_metrics.hpp"
 
 #include <gtest/gtest.h>
 

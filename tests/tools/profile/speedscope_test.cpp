@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profile/formats.hpp"
+#include "formats/profile/formats.hpp"
 #include "tools/profile/made_profile.hpp"
 
 namespace tensorpool::command::profile {

@@ -1,21 +1,20 @@
-#include "metrics/metrics_text.hpp"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 #include <sstream>
 #include <string>
+#include <tensorpool/metrics.hpp>
 #include <vector>
 
 #include "made_up_snapshots.hpp"
-#include "metrics/snapshot_collectable.hpp"
 
 namespace tensorpool::command {
 namespace {
 
 std::vector<std::string> lines_of_made_up_metrics() {
-    std::istringstream text(metrics_text(testing::made_up_snapshots()));
+    std::istringstream text(to_prometheus(testing::made_up_snapshots()));
     std::vector<std::string> lines;
     for (std::string line; std::getline(text, line);) lines.push_back(line);
     return lines;
@@ -63,26 +62,47 @@ TEST(MetricsText, EachMetricHasOneHelpText) {
 }
 
 TEST(MetricsText, IsEmptyWithoutProcesses) {
-    EXPECT_EQ(metrics_text({}), "");
+    EXPECT_EQ(to_prometheus(std::vector<ProcessSnapshot>()), "");
 }
 
-TEST(MetricsText, NamesOfFurtherMetricsCannotEndTheirLine) {
-    const MetricFamily family = {"tensorpool_site_live_bytes",
-                                 "Help.",
-                                 MetricFamily::Kind::gauge,
-                                 {{{{"site", "f\"} 1\ng\\ at a.cpp:1"}}, 5}}};
-    EXPECT_EQ(metrics_text({}, {family}),
-              "# HELP tensorpool_site_live_bytes Help.\n"
-              "# TYPE tensorpool_site_live_bytes gauge\n"
-              "tensorpool_site_live_bytes{site=\"f\\\"} 1\\ng\\\\ at a.cpp:1\"} 5\n");
+MetricFamily family(const char* name, std::vector<MetricSample> samples) {
+    return {name, "What it says.", MetricFamily::Kind::gauge, std::move(samples)};
 }
 
-TEST(SnapshotCollectable, AnEndedProcessIsAbsentFromTheNextScrape) {
-    std::vector<ProcessSnapshot> running = testing::made_up_snapshots();
-    const SnapshotCollectable collectable([&] { return running; });
-    EXPECT_FALSE(collectable.Collect().empty());
-    running.clear();
-    EXPECT_TRUE(collectable.Collect().empty());
+std::string text_of_value(double value) {
+    return to_prometheus(std::vector{family("size", {{{}, value}})});
+}
+
+TEST(MetricsText, AFamilyHasItsTypeBeforeItsSamples) {
+    MetricFamily calls = family("calls_total", {{{{"pid", "7"}, {"pool", "a"}}, 3}, {{}, 4}});
+    calls.kind = MetricFamily::Kind::counter;
+    EXPECT_EQ(to_prometheus(std::vector{calls}),
+              "# HELP calls_total What it says.\n# TYPE calls_total counter\n"
+              "calls_total{pid=\"7\",pool=\"a\"} 3\ncalls_total 4\n");
+}
+
+TEST(MetricsText, LabelsCannotEndTheirLine) {
+    const MetricFamily site = family("site", {{{{"site", "f\"} 1\ng\\ at a.cpp:1"}}, 5}});
+    EXPECT_EQ(to_prometheus(std::vector{site}),
+              "# HELP site What it says.\n# TYPE site gauge\n"
+              "site{site=\"f\\\"} 1\\ng\\\\ at a.cpp:1\"} 5\n");
+}
+
+TEST(MetricsText, AHelpStaysOnOneLine) {
+    MetricFamily size = family("size", {{{}, 1}});
+    size.help = "one\ntwo \\ \"three\"";
+    EXPECT_EQ(to_prometheus(std::vector{size}),
+              "# HELP size one\\ntwo \\\\ \"three\"\n# TYPE size gauge\nsize 1\n");
+}
+
+TEST(MetricsText, NoLimitIsWrittenAsPlusInf) {
+    EXPECT_NE(text_of_value(std::numeric_limits<double>::infinity()).find("\nsize +Inf\n"),
+              std::string::npos);
+}
+
+TEST(MetricsText, WholeNumbersAreExactWithinTheirType) {
+    EXPECT_NE(text_of_value(1099511627777).find("\nsize 1099511627777\n"), std::string::npos);
+    EXPECT_NE(text_of_value(9007199254740992).find("\nsize 9007199254740992\n"), std::string::npos);
 }
 
 }  // namespace

@@ -8,7 +8,6 @@
 #include <tensorpool/statistics_reader.hpp>
 
 #include "made_up_snapshots.hpp"
-#include "metrics/metrics_text.hpp"
 
 int main(int count, char** arguments) try {
     std::vector<tensorpool::ProcessSnapshot> snapshots;
@@ -17,7 +16,7 @@ int main(int count, char** arguments) try {
             tensorpool::StatisticsReader::attach(std::stoull(arguments[word])).snapshot());
     }
     if (count == 1) snapshots = tensorpool::testing::made_up_snapshots();
-    const std::string text = tensorpool::command::metrics_text(snapshots);
+    const std::string text = tensorpool::to_prometheus(snapshots);
     std::fwrite(text.data(), 1, text.size(), stdout);
 } catch (const std::exception& error) {
     std::fprintf(stderr, "print_metrics: %s\n", error.what());

@@ -1,4 +1,4 @@
-#include "record/outcome.hpp"
+#include "record/session.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "record/pace.hpp"
+#include "record/session.hpp"
 
 #include <gtest/gtest.h>
 

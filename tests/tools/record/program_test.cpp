@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "common/settings.hpp"
+#include "formats/trace/recording.hpp"
 #include "support/run_program.hpp"
 #include "support/wait_until.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -1,4 +1,4 @@
-#include "record/time_text.hpp"
+#include "common/units.hpp"
 
 #include <gtest/gtest.h>
 

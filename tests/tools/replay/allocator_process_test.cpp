@@ -1,7 +1,7 @@
 /// @file
 /// Tests allocators in processes of their own, in which this program runs again.
 
-#include "replay/allocator_process.hpp"
+#include "replay/replay_allocators.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 
 #include "common/settings.hpp"
 #include "made_recording.hpp"
+#include "replay/plan.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
@@ -24,9 +24,9 @@ void expect_refusal(const ReplayAllocator& allocator, std::uint64_t bytes,
                     const std::string& part) {
     MadeRecording made(1);
     made.allocate(0, 64, bytes);
-    const PlanFile plan(compile(made.get(), 0, Offsets::yes));
+    const Descriptor plan = file_of(compile(made.get(), 0, Offsets::yes));
     try {
-        run_allocator(allocator, Touch::none, plan.descriptor());
+        run_allocator(allocator, Touch::none, plan.number());
         ADD_FAILURE() << "expected " << part;
     } catch (const CommandError& error) {
         EXPECT_NE(std::string(error.what()).find(part), std::string::npos) << error.what();
@@ -45,8 +45,8 @@ TEST(AllocatorProcess, InstalledAllocatorsServeMalloc) {
         }
         MadeRecording made(1);
         made.allocate(0, 64, 1000);
-        const PlanFile plan(compile(made.get(), 0, Offsets::no));
-        const ReplayAnswer answer = run_allocator(allocator, Touch::all, plan.descriptor());
+        const Descriptor plan = file_of(compile(made.get(), 0, Offsets::no));
+        const ReplayAnswer answer = run_allocator(allocator, Touch::all, plan.number());
         EXPECT_EQ(std::string(answer.malloc_file).substr(0, allocator.library.size()),
                   allocator.library);
         EXPECT_EQ(answer.never_decays == 1, allocator.never_decays) << name;
@@ -100,8 +100,8 @@ TEST(AllocatorProcess, DoesNotPassOnTuningVariables) {
     setenv("TENSORPOOL_MAX_ALLOCATION", "1KiB", 1);
     MadeRecording made(1);
     made.allocate(0, 64, 1 << 20);
-    const PlanFile plan(compile(made.get(), 0, Offsets::no));
-    EXPECT_EQ(run_allocator(named("pool"), Touch::first, plan.descriptor()).allocations, 1u);
+    const Descriptor plan = file_of(compile(made.get(), 0, Offsets::no));
+    EXPECT_EQ(run_allocator(named("pool"), Touch::first, plan.number()).allocations, 1u);
     unsetenv("TENSORPOOL_MAX_ALLOCATION");
 }
 

@@ -1,4 +1,4 @@
-#include "replay/floor_offsets.hpp"
+#include "replay/offsets.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -1,4 +1,4 @@
-#include "replay/planned_offsets.hpp"
+#include "replay/offsets.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@ namespace tensorpool::command::replay {
 namespace {
 
 MemoryPlan plan_of(const trace::Recording& recording) {
-    return planned_offsets(recording, LifetimeOrder(recording, 0));
+    return planned_offsets(recording, blocks_of(recording, 0));
 }
 
 TEST(PlannedOffsets, BlocksNotAliveAtOnceShareAnOffset) {
@@ -46,7 +46,7 @@ TEST(PlannedOffsets, AreAlignedAsInThePoolOrAsRequested) {
 TEST(PlannedOffsets, DoNotOverlapInAnyRecording) {
     for (unsigned seed = 0; seed < 20; ++seed) {
         const trace::Recording recording = any_recording(seed, 1 + seed % 3, 300, 10'000);
-        const LifetimeOrder order(recording, 0);
+        const LifetimeOrder order = blocks_of(recording, 0);
         const MemoryPlan plan = planned_offsets(recording, order);
         std::vector<std::size_t> alive;
         order.walk(

@@ -5,10 +5,9 @@
 #include <unistd.h>
 
 #include "made_recording.hpp"
-#include "replay/allocator_calls.hpp"
-#include "replay/performance.hpp"
+#include "replay/allocator_task.hpp"
+#include "replay/plan.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool::command::replay {
@@ -111,11 +110,11 @@ TEST(PlayDeathTest, DetectsAFailedRequest) {
 
 ReplayAnswer perform_here(const trace::Recording& recording, Calls calls, Touch touch) {
     const Plan plan = compile(recording, 0, Offsets::yes);
-    const PlanFile file(plan);
+    const Descriptor file = file_of(plan);
     PlanView view;
-    EXPECT_TRUE(map_plan(file.descriptor(), view));
+    EXPECT_TRUE(map_plan(file.number(), view));
     ReplayAnswer answer = {};
-    perform({.calls = calls, .touch = touch, .plan = file.descriptor()}, view, answer);
+    perform({.calls = calls, .touch = touch, .plan = file.number()}, view, answer);
     return answer;
 }
 

@@ -1,10 +1,10 @@
-#include "replay/rounds.hpp"
+#include "replay/report.hpp"
 
 #include <gtest/gtest.h>
 
 #include "made_recording.hpp"
+#include "replay/plan.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
@@ -51,10 +51,10 @@ TEST(Rounds, RunEachAllocatorInEachRound) {
     made.allocate(0, 64, 1000);
     made.deallocate(1, 64);
     const Plan plan = compile(made.get(), 0, Offsets::yes);
-    const PlanFile file(plan);
+    const Descriptor file = file_of(plan);
     const std::vector<std::string> names = {"none", "pool"};
     const std::vector<Result> results =
-        play_rounds(allocators_of(names, {}), 3, Touch::all, file.descriptor(), plan.statistics);
+        play_rounds(allocators_of(names, {}), 3, Touch::all, file.number(), plan.statistics);
     ASSERT_EQ(results.size(), 2u);
     for (const Result& result : results) {
         ASSERT_EQ(result.rounds.size(), 3u);

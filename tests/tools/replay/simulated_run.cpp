@@ -14,9 +14,9 @@ struct Held {
     bool announced = false;
 };
 
-class Stage {
+class Simulation {
 public:
-    Stage(const Plan& plan, unsigned seed)
+    Simulation(const Plan& plan, unsigned seed)
         : plan_(plan), random_(seed), slots_(plan.slots), left_(plan.stages) {
         run_.results.resize(plan.threads.size());
         next_.resize(plan.threads.size());
@@ -111,7 +111,7 @@ private:
 }  // namespace
 
 SimulatedRun simulate(const Plan& plan, unsigned seed) {
-    return Stage(plan, seed).simulate();
+    return Simulation(plan, seed).simulate();
 }
 
 }  // namespace tensorpool::command::replay

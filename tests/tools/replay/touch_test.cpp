@@ -1,4 +1,4 @@
-#include "replay/touch.hpp"
+#include "replay/play.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "run/family.hpp"
+#include "common/launch/family.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,10 +6,11 @@
 
 #include <cstdlib>
 
+#include "run/report.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
 
-namespace tensorpool::command::run {
+namespace tensorpool::command::launch {
 namespace {
 
 /// A program that hands over its files, without `tensorpool run` around it.
@@ -88,7 +89,7 @@ TEST_F(HandingOver, EndsARecordingWhenTheFileIsFull) {
     Message handed = message();
     ASSERT_EQ(handed.files.size(), 3U);
     const Descriptor control(::dup(handed.files[1].number()));
-    TraceOutput full("/dev/full");
+    run::TraceOutput full("/dev/full");
     Family family(&full);
     family.take(std::move(handed));
     while (!full.is_full()) family.take_entries();
@@ -120,4 +121,4 @@ TEST_F(HandingOver, AnInvalidSegmentIsReportedAsAProblem) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::run
+}  // namespace tensorpool::command::launch

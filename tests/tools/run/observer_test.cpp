@@ -1,4 +1,4 @@
-#include "run/observer.hpp"
+#include "common/launch/observer.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@
 
 #include "support/child_process.hpp"
 
-namespace tensorpool::command::run {
+namespace tensorpool::command::launch {
 namespace {
 
 /// Connects without sending a message.
@@ -141,4 +141,4 @@ TEST(Observer, EachHasAUniqueName) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::run
+}  // namespace tensorpool::command::launch

@@ -1,10 +1,10 @@
-#include "run/part_paths.hpp"
+#include "common/launch/parts.hpp"
 
 #include <gtest/gtest.h>
 
 #include "tools/temporary_folder.hpp"
 
-namespace tensorpool::command::run {
+namespace tensorpool::command::launch {
 namespace {
 
 namespace fs = std::filesystem;
@@ -35,4 +35,4 @@ TEST(PartPaths, FollowAnInstalledTree) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::run
+}  // namespace tensorpool::command::launch

@@ -1,4 +1,4 @@
-#include "run/program_file.hpp"
+#include "common/launch/parts.hpp"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "tools/temporary_folder.hpp"
 
-namespace tensorpool::command::run {
+namespace tensorpool::command::launch {
 namespace {
 
 void write_script(const std::string& path, const std::string& text) {
@@ -46,4 +46,4 @@ TEST(ProgramFile, AScriptIsCheckedByItsInterpreter) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::run
+}  // namespace tensorpool::command::launch

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "formats/trace/recording.hpp"
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
 
 #ifdef TENSORPOOL_PYTHON
 

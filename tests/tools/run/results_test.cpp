@@ -1,8 +1,8 @@
-#include "run/results.hpp"
+#include "common/launch/family.hpp"
 
 #include <gtest/gtest.h>
 
-namespace tensorpool::command::run {
+namespace tensorpool::command::launch {
 namespace {
 
 ProcessSnapshot with_peak(std::uint64_t process, std::uint64_t peak_bytes) {
@@ -52,4 +52,4 @@ TEST(Results, NotesCountProgramsAndKeepEachReasonOnce) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::run
+}  // namespace tensorpool::command::launch

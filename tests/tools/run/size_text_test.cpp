@@ -1,4 +1,4 @@
-#include "run/size_text.hpp"
+#include "common/units.hpp"
 
 #include <gtest/gtest.h>
 

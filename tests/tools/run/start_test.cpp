@@ -11,10 +11,10 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "formats/trace/recording.hpp"
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command::run {
 namespace {

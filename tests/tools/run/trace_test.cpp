@@ -7,9 +7,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "formats/trace/recording.hpp"
 #include "tools/run/ran_program.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command::run {
 namespace {

@@ -1,42 +1,57 @@
 #pragma once
 
 /// @file
-/// Sends requests to a complete server without a socket.
+/// Sends requests to a complete server.
 
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "made_up_processes.hpp"
-#include "memory_transport.hpp"
 #include "serve/http/http_server.hpp"
 #include "serve/statistics_site.hpp"
+#include "socket_client.hpp"
 
 namespace tensorpool::command::serve::testing {
 
 inline const std::string the_token = "a-token-of-the-test";
 
-/// A server on localhost:9464 that watches one process: 7, with the pool "pool".
+/// A server on a free port that takes itself for the one at `listen`, and watches one process: 7,
+/// with the pool "pool".
 class MadeUpServer {
 public:
     explicit MadeUpServer(const std::string& token = "",
                           const std::string& listen = "127.0.0.1:9464", const Limits& limits = {})
-        : gate(HostNames(read_listen_address(listen)), token, 9464), server(site, limits) {
+        : gate(read_listen_address(listen), token, 9464),
+          server(
+              read_listen_address("127.0.0.1:0"),
+              [this](const Request& request) { return site.answer(request); }, limits) {
         set_time(processes.add(7).snapshot, 0);
         watcher.round(at_second(0));
+        thread = std::thread([this] { server.run(); });
     }
+    ~MadeUpServer() {
+        server.stop();
+        thread.join();
+    }
+    MadeUpServer(const MadeUpServer&) = delete;
+    MadeUpServer& operator=(const MadeUpServer&) = delete;
 
-    /// Returns all answers to these bytes.
+    /// Sends these bytes in parts, and no more. Returns all answers, or the first `max` bytes.
     std::string converse(const std::string& bytes, std::size_t part = 4096,
                          std::size_t max = 1 << 20) {
-        MemoryTransport transport(bytes, part, max);
-        server.converse(transport);
-        return transport.got;
-    }
-    /// Returns the answer to a client that sends a byte an hour from byte `slow_from` on.
-    std::string converse_slowly(const std::string& bytes, std::size_t slow_from) {
-        MemoryTransport transport(bytes, 1, 1 << 20, slow_from);
-        server.converse(transport);
-        return transport.got;
+        SocketClient client(server.port());
+        // The server may close the connection before it has received everything.
+        for (std::size_t at = 0; at < bytes.size() && client.send(bytes.substr(at, part));)
+            at += part;
+        client.end_sending();
+        client.receive_until([max](const std::string& got) { return got.size() >= max; });
+        // A stream notices in the round after the next that its client has gone.
+        server.wake();
+        server.wake();
+        // Orders what the server has read before what the test changes next.
+        watcher.processes();
+        return client.receive_until("");
     }
     std::string get(const std::string& target, const std::string& headers = "") {
         return converse("GET " + target + " HTTP/1.1\r\nHost: localhost:9464\r\n" + headers +
@@ -54,6 +69,7 @@ public:
     Gate gate;
     StatisticsSite site{watcher, gate};
     HttpServer server;
+    std::thread thread;
 };
 
 inline int status_of(const std::string& answer) {

@@ -3,7 +3,6 @@
 #include <string>
 
 #include "exchange.hpp"
-#include "serve/http/ascii.hpp"
 
 namespace tensorpool::command::serve::testing {
 namespace {

@@ -14,21 +14,23 @@ namespace {
 
 using testing::status_of;
 
-httplib::Request request_for(const std::string& process) {
-    httplib::Request request;
+Request request_for(const std::string& process) {
+    Request request;
     request.method = "POST";
     request.path = "/api/holders";
-    request.params.emplace("process", process);
+    request.parameters.emplace("process", process);
     return request;
 }
 
 class HolderAnswersTest : public ::testing::Test {
 protected:
-    httplib::Response ask(HolderAnswers& answers, const std::string& process = "7",
-                          bool has_token = true) {
-        httplib::Response response;
-        answers.answer(request_for(process), response, has_token);
-        return response;
+    static Response ask(HolderAnswers& answers, const std::string& process = "7",
+                        bool has_token = true) {
+        try {
+            return answers.answer(request_for(process), has_token);
+        } catch (const Refusal& refusal) {
+            return refusal.response();
+        }
     }
 
     testing::MadeUpServer server_{testing::the_token};
@@ -45,7 +47,7 @@ TEST_F(HolderAnswersTest, AreThoseOfTheProcess) {
 }
 
 TEST_F(HolderAnswersTest, AreRefusedWithoutATokenFile) {
-    const httplib::Response response = ask(answers_, "7", false);
+    const Response response = ask(answers_, "7", false);
     EXPECT_EQ(response.status, 403);
     EXPECT_NE(response.body.find("with --token-file"), std::string::npos);
     EXPECT_EQ(asked_, 0U);

@@ -97,12 +97,12 @@ TEST(ProfileAnswers, TheFlameGraphHasAPolicyOfItsOwn) {
     const std::string answer = server.get(at("/flame-graph?process=7&before=", 21));
     EXPECT_EQ(status_of(answer), 200);
     const std::string policy = header_of(answer, "Content-Security-Policy");
-    EXPECT_TRUE(policy.starts_with("default-src 'none'; style-src 'sha256-")) << policy;
+    EXPECT_TRUE(policy.starts_with("default-src 'none'; style-src 'nonce-")) << policy;
     EXPECT_TRUE(policy.ends_with("; frame-ancestors 'self'")) << policy;
     EXPECT_EQ(answer.find("Content-Security-Policy", answer.find(policy)),
               answer.find("Content-Security-Policy", answer.find("\r\n\r\n")))
         << "one header only, and the element of the page";
-    EXPECT_EQ(header_of(answer, "X-Frame-Options"), "");
+    EXPECT_EQ(header_of(answer, "X-Frame-Options"), "SAMEORIGIN");
     EXPECT_NE(answer.find("\"live_bytes\":9000"), std::string::npos);
     EXPECT_NE(answer.find("\"live_bytes\":6000"), std::string::npos) << "compared with";
 }

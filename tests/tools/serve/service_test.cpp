@@ -23,7 +23,6 @@ using testing::MadeUpProcesses;
 using testing::PoolProcess;
 using testing::SocketClient;
 using testing::status_of;
-using testing::unchunked;
 
 Service::Options options(std::chrono::milliseconds period = 10ms) {
     Service::Options options{read_listen_address("127.0.0.1:0")};
@@ -59,7 +58,7 @@ json await(SocketClient& client, const std::string& name, std::size_t count) {
     json data;
     client.receive_until([&](const std::string& got) {
         std::size_t seen = 0;
-        for (const Event& event : events_in(unchunked(got))) {
+        for (const Event& event : events_in(body_of(got))) {
             if (event.name == name && ++seen == count) data = event.data;
         }
         return seen >= count;
@@ -104,7 +103,7 @@ TEST(LiveService, StreamsAProcessFromItsHistoryToItsEnd) {
     do {
         later = await(client, "snapshot", number_of_snapshot++);
     } while (later["snapshot"]["pools"][0]["allocations"] <= first["pools"][0]["allocations"]);
-    EXPECT_EQ(events_in(unchunked(client.receive_until(""))).at(0).name, "history");
+    EXPECT_EQ(events_in(body_of(client.receive_until(""))).at(0).name, "history");
     ASSERT_EQ(first["pools"].size(), 2u);
     EXPECT_EQ(first["pools"][0]["name"], "stream0");
     EXPECT_GE(first["pools"][0]["in_use_bytes"], 100'000);
@@ -144,10 +143,28 @@ protected:
     Service::Options fast = options();
 };
 
-TEST_F(ServiceTest, RejectsTheSixtyFifthConnectionAtOnce) {
+TEST_F(ServiceTest, AnswersBesideSixtyFourUnreadStreams) {
     const Service service(processes, fast);
     std::vector<SocketClient> streams;
     for (int i = 0; i < 64; ++i) {
+        open_stream(streams.emplace_back(service.port()), "7");
+        EXPECT_TRUE(streams.back().has_answer(30'000));
+    }
+    EXPECT_EQ(status_of(get(service.port(), "/metrics")), 200);
+    EXPECT_EQ(status_of(get(service.port(), "/api/stream?process=7")), 503);
+    streams.pop_back();
+    tensorpool::testing::wait_until("a stream is free again", [&] {
+        SocketClient client(service.port());
+        open_stream(client, "7");
+        return status_of(client.receive_until("\r\n\r\n")) == 200;
+    });
+}
+
+TEST_F(ServiceTest, RejectsAConnectionTooManyAtOnce) {
+    fast.limits.connections = fast.limits.streams = 8;
+    const Service service(processes, fast);
+    std::vector<SocketClient> streams;
+    for (int i = 0; i < 8; ++i) {
         open_stream(streams.emplace_back(service.port()), "7");
         streams.back().receive_until("event: snapshot");
     }
@@ -180,27 +197,28 @@ TEST_F(ServiceTest, EndsAStreamWhenItsClientDisconnects) {
     }
 }
 
+/// Sends a byte again and again until the server answers. Returns the status of its answer.
+int status_for_endless(int port, const std::string& begin) {
+    SocketClient client(port);
+    client.send(begin);
+    while (!client.has_answer(5)) client.send("x");
+    return status_of(client.receive_all());
+}
+
 TEST_F(ServiceTest, EndsARequestThatArrivesByteByByte) {
-    const std::string request = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    fast.limits.request = std::chrono::hours(request.size());
-    testing::MadeUpServer server("", "127.0.0.1:9464", fast.limits);
-    EXPECT_EQ(status_of(server.converse_slowly(request, 1)), 200);
-    fast.limits.request = std::chrono::hours(request.size() / 2);
-    testing::MadeUpServer impatient("", "127.0.0.1:9464", fast.limits);
-    EXPECT_EQ(status_of(impatient.converse_slowly(request, 1)), 408);
+    fast.limits.request = 100ms;  // which always pass: nothing has to happen before
+    const Service service(processes, fast);
+    const std::string head = "GET /metrics HTTP/1.1\r\nHost: localhost\r\nX: ";
+    EXPECT_EQ(status_for_endless(service.port(), head), 408);
 }
 
 TEST_F(ServiceTest, EndsABodyThatArrivesByteByByte) {
-    const std::string body = "token=" + testing::the_token;
-    const std::string head = "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: " +
-                             std::to_string(body.size()) +
-                             "\r\nContent-Type: application/x-www-form-urlencoded\r\n\r\n";
-    fast.limits.request = std::chrono::hours(body.size() + 1);
-    testing::MadeUpServer server(testing::the_token, "127.0.0.1:9464", fast.limits);
-    EXPECT_EQ(status_of(server.converse_slowly(head + body, head.size())), 204);
-    fast.limits.request = std::chrono::hours(body.size() / 2);
-    testing::MadeUpServer impatient(testing::the_token, "127.0.0.1:9464", fast.limits);
-    EXPECT_EQ(status_of(impatient.converse_slowly(head + body, head.size())), 400);
+    fast.limits.request = 100ms;
+    const Service service(processes, fast);
+    const std::string head =
+        "POST /api/session HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4096\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n\r\n";
+    EXPECT_EQ(status_for_endless(service.port(), head), 408);
 }
 
 TEST_F(ServiceTest, ClosesAnIdleConnection) {

@@ -1,6 +1,7 @@
 #include "socket_client.hpp"
 
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ SocketClient::SocketClient(int port, int receive_buffer_bytes)
     address.sin_family = AF_INET;
     address.sin_port = htons(static_cast<in_port_t>(port));
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int at_once = 1;
+    setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof at_once);
     if (connect(socket_, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
         throw std::runtime_error("cannot connect to port " + std::to_string(port));
     }
@@ -41,6 +44,10 @@ SocketClient::SocketClient(SocketClient&& other) noexcept
 bool SocketClient::send(const std::string& bytes) {
     return ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
            static_cast<ssize_t>(bytes.size());
+}
+
+void SocketClient::end_sending() {
+    shutdown(socket_, SHUT_WR);
 }
 
 bool SocketClient::has_answer(int milliseconds) const {
@@ -73,21 +80,6 @@ std::string get(int port, const std::string& target, const std::string& headers)
     client.send("GET " + target + " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n" +
                 headers + "\r\n");
     return client.receive_all();
-}
-
-std::string unchunked(const std::string& answer) {
-    std::string body;
-    std::size_t at = answer.find("\r\n\r\n");
-    at = at == std::string::npos ? answer.size() : at + 4;
-    while (at < answer.size()) {
-        const std::size_t end = answer.find("\r\n", at);
-        if (end == std::string::npos) break;
-        const std::size_t bytes = std::stoul(answer.substr(at, end - at), nullptr, 16);
-        if (end + 2 + bytes > answer.size()) break;
-        body += answer.substr(end + 2, bytes);
-        at = end + 2 + bytes + 2;
-    }
-    return body;
 }
 
 }  // namespace tensorpool::command::serve::testing

@@ -16,6 +16,8 @@ public:
 
     /// Returns false if the server has closed the connection.
     bool send(const std::string& bytes);
+    /// Sends no more, but still receives.
+    void end_sending();
     /// Waits a moment for an answer, and returns whether it came.
     bool has_answer(int milliseconds) const;
     /// Returns everything received so far, once `enough` holds for it or the server has closed the
@@ -31,8 +33,5 @@ private:
 
 /// Sends one request and returns its answer.
 std::string get(int port, const std::string& target, const std::string& headers = "");
-
-/// Returns the body of a chunked answer (RFC 9112, section 7.1), as far as it was received.
-std::string unchunked(const std::string& answer);
 
 }  // namespace tensorpool::command::serve::testing

@@ -9,17 +9,12 @@
 #include <csignal>
 #include <stdexcept>
 
+#include "common/posix.hpp"
+
 namespace tensorpool::command {
 namespace {
 
 constexpr int max_ms = 60'000;
-
-std::vector<char*> null_ended(std::vector<std::string>& arguments) {
-    std::vector<char*> pointers;
-    for (std::string& word : arguments) pointers.push_back(word.data());
-    pointers.push_back(nullptr);
-    return pointers;
-}
 
 }  // namespace
 

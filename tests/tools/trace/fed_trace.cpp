@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "common/settings.hpp"
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::trace::testing {
 namespace {

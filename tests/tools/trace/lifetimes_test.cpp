@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

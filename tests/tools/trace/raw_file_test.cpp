@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "formats/trace/recording.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/tensorpool/started_program.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
+#include "formats/trace/input.hpp"
+#include "formats/trace/recording.hpp"
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
-#include "trace/trace_error.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

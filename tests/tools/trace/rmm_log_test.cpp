@@ -1,11 +1,11 @@
-#include "trace/rmm_log.hpp"
+#include "formats/trace/rmm_log.hpp"
 
 #include <gtest/gtest.h>
 
 #include <span>
 #include <string>
 
-#include "trace/trace_error.hpp"
+#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

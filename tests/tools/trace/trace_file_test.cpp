@@ -1,4 +1,4 @@
-#include "trace/trace_file.hpp"
+#include "formats/trace/trace_file.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trace/trace_writer.hpp"
+#include "formats/trace/trace_writer.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -13,10 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "formats/trace/recording.hpp"
+#include "formats/trace/trace_file.hpp"
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
-#include "trace/recording.hpp"
-#include "trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -1,4 +1,4 @@
-#include "watch/guards/guarded_block.hpp"
+#include "watch/guards/guarded_area.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "watch/profile/known_stacks.hpp"
+#include "watch/profile/profiled_blocks.hpp"
 
 #include <gtest/gtest.h>
 

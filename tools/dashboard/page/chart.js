@@ -1,11 +1,11 @@
 // A chart over time: stacked areas and lines, with a legend that shows the values at the cursor, or
-// the newest values. uPlot is a classic script, so it is in `window`.
+// else those at one moment, usually the newest. uPlot is a classic script, so it is in `window`.
 
 import { element, setText } from './elements.js';
 import { clock, unknown } from './units.js';
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-const together = window.uPlot.sync('time');
+const together = window.uPlot?.sync('time');
 
 /** Stacks areas: each value becomes the sum up to its series. */
 function stacked(series, data) {
@@ -38,11 +38,12 @@ const axis = {
   grid: { stroke: () => colour('--line'), width: 1 }, ticks: { show: false },
 };
 
-function timeTexts(_, splits, __, ___, step) {
-  return splits.map((time) => (step < 60 ? clock(time) : clock(time).slice(0, 5)));
-}
-
-const time_steps = [5, 10, 15, 30, 60, 120, 180, 300, 600];
+/** The time of day. Another time has its own `text(value)`, and `texts` and `steps` of the axis or none. */
+const time_of_day = {
+  text: clock, steps: [5, 10, 15, 30, 60, 120, 180, 300, 600],
+  texts: (_, splits, __, ___, step) =>
+    splits.map((time) => (step < 60 ? clock(time) : clock(time).slice(0, 5))),
+};
 
 /** Removes zeros after the decimal point from a label of an axis. */
 const round = (text) => text.replace(/\.0+(?= )/, '');
@@ -51,13 +52,17 @@ const round = (text) => text.replace(/\.0+(?= )/, '');
 export const byte_steps = Array.from({ length: 60 }, (_, power) => 2 ** power);
 
 export class Chart {
-  #series; #values = []; #when; #plot; #data = null; #format; #top; #host; #latest = 'now';
+  #series; #values = []; #when; #plot; #data = null; #format; #top; #host; #time; #moved;
+  #latest = 'now'; #resting = null; #placed = false;
 
-  /** `top(data)`: the minimum of the upper end of the axis. */
-  constructor(card, { series, format, steps, top, label }) {
+  /** `top(data)`: the minimum of the upper end of the axis. `moved(index)`: the cursor has moved to a
+      sample; it then stays there. */
+  constructor(card, { series, format, steps, top, label, time = time_of_day, moved }) {
     this.#series = series;
     this.#format = format;
     this.#top = top;
+    this.#time = time;
+    this.#moved = moved;
     this.#when = element('span', { class: 'when figure', text: 'now' });
     card.querySelector('h2').append(this.#when);
     this.#host = element('div', {
@@ -67,17 +72,18 @@ export class Chart {
     card.append(this.#legend(), this.#host);
     this.#plot = this.#make(steps);
     this.#host.addEventListener('keydown', (event) => this.#key(event));
-    this.#host.addEventListener('blur', () => this.#leave());
+    for (const name of ['blur', 'mouseleave']) this.#host.addEventListener(name, () => this.#leave());
     new ResizeObserver(() => this.#plot.setSize(this.#size())).observe(this.#host);
   }
 
   #legend() {
-    return element('ul', { class: 'legend' }, this.#series.map(({ name, color, area }) => {
+    return element('ul', { class: 'legend' }, this.#series.map(({ name, color, area, dash }) => {
       const value = element('span', { class: 'figure', text: unknown });
       this.#values.push(value);
-      const kind = area ? 'swatch' : 'swatch thin';
-      return element('li', {}, [
-        element('span', { class: `${kind} ${color.slice(2)}` }), ` ${name} `, value]);
+      const swatch = element('span', { class: area ? 'swatch' : 'swatch thin' });
+      if (area) swatch.style.background = `var(${color})`;
+      else swatch.style.borderTop = `2px ${dash ? 'dashed' : 'solid'} var(${color})`;
+      return element('li', {}, [swatch, ' ', element('span', { class: 'name', text: name }), ' ', value]);
     }));
   }
 
@@ -88,14 +94,24 @@ export class Chart {
       ...this.#size(), ms: 1e-3, legend: { show: false }, padding: [8, 30, 0, 0],
       cursor: { sync: { key: together.key, scales: ['x', null] }, drag: { x: false, y: false },
         points: { show: false } },
-      scales: { x: { time: true },
+      scales: { x: { time: this.#time === time_of_day },
         y: { range: (_, __, max) => [0, Math.max(max ?? 0, this.#top?.(this.#data) ?? 0) * 1.05 || 1] } },
-      axes: [{ ...axis, space: 64, size: 26, incrs: time_steps, values: timeTexts },
+      axes: [{ ...axis, space: 64, size: 26, incrs: this.#time.steps,
+        values: this.#time.texts ?? ((_, splits) => splits.map(this.#time.text)) },
         { ...axis, size: 68, incrs: steps,
           values: (_, splits) => splits.map((value) => round(this.#format(value))) }],
       series: [{}, ...this.#series.map(line)], bands: bands(this.#series),
       hooks: { setCursor: [() => this.#show()] },
     }, [[0], ...this.#series.map(() => [null])], this.#host);
+  }
+
+  /** Puts the cursor to a sample, where it stays. */
+  rest(index) {
+    this.#resting = index;
+    this.#placed = true;
+    this.#plot.setCursor({ left: this.#plot.valToPos(this.#data.t[index], 'x'), top: 10 });
+    this.#placed = false;
+    this.#show();
   }
 
   /** Shows `data.t` and its series from `since` on; `latest` names the time of the newest values. */
@@ -117,8 +133,10 @@ export class Chart {
     const { t } = this.#data;
     const { left, idx } = this.#plot.cursor;
     const hovers = left >= 0 && idx !== null && idx < t.length;
-    const index = hovers ? idx : t.length - 1;
-    setText(this.#when, hovers ? clock(t[index]) : this.#latest);
+    // Samples may be closer than pixels, so where the cursor was put, another may be nearest.
+    const index = hovers && !this.#placed ? idx : this.#resting ?? t.length - 1;
+    if (hovers && this.#moved && index !== this.#resting) return this.#moved(index);
+    setText(this.#when, hovers || this.#moved ? this.#time.text(t[index]) : this.#latest);
     this.#series.forEach(({ key, format }, at) => {
       setText(this.#values[at], (format ?? this.#format)(this.#data[key][index]));
     });
@@ -143,5 +161,5 @@ export class Chart {
     }
   }
 
-  #leave() { this.#move(null); }
+  #leave() { this.#move(this.#moved ? this.#data.t[this.#resting] : null); }
 }

@@ -1,19 +1,60 @@
-# Writes TABLE, a C++ source with the table of ASSETS (each PATH=FILE, relative to FOLDER):
-#   cmake "-DASSETS=/=index.html;/page.js=page.js" -DTABLE=page_assets.cpp -DFOLDER=. -P embed.cmake
+# Writes TABLE, a C++ source with the table of ASSETS (each PATH=FILE, in one of FOLDERS):
+#   cmake "-DASSETS=/=index.html;/page.js=page.js" -DTABLE=page_assets.cpp "-DFOLDERS=." -P embed.cmake
+# In an HTML file, @files FILE...@ is replaced by these files, of which scripts are modules without their
+# imports and exports. One that does not exist is left out: a build without npm has no charts.
 set(type_html "text/html; charset=utf-8")
 set(type_css "text/css; charset=utf-8")
 set(type_js "text/javascript; charset=utf-8")
 set(type_svg "image/svg+xml")
 set(type_txt "text/plain; charset=utf-8")
 
+function(find_asset name result)
+  set(${result} "" PARENT_SCOPE)
+  foreach(folder IN LISTS FOLDERS)
+    if(EXISTS ${folder}/${name})
+      set(${result} ${folder}/${name} PARENT_SCOPE)
+      return()
+    endif()
+  endforeach()
+endfunction()
+
+# Puts the files into the text of an HTML file.
+function(fill_in text result)
+  while(text MATCHES "@files ([^@]*)@")
+    set(marker "${CMAKE_MATCH_0}")
+    string(REPLACE " " ";" names "${CMAKE_MATCH_1}")
+    set(contents "")
+    foreach(name IN LISTS names)
+      find_asset(${name} file)
+      if(NOT file)
+        continue()
+      endif()
+      file(READ ${file} content)
+      if(name MATCHES "[a-z]\\.js$" AND NOT name MATCHES "min")
+        string(REGEX REPLACE "\nimport [^\n]*" "" content "\n${content}")
+        string(REGEX REPLACE "\nexport " "\n" content "${content}")
+      endif()
+      string(APPEND contents "${content}\n")
+    endforeach()
+    string(REPLACE "${marker}" "${contents}" text "${text}")
+  endwhile()
+  set(${result} "${text}" PARENT_SCOPE)
+endfunction()
+
 set(entries "")
 foreach(asset IN LISTS ASSETS)
   string(REGEX MATCH "^([^=]*)=(.*\\.([a-z]+))$" matched "${asset}")
   set(path ${CMAKE_MATCH_1})
   set(type "${type_${CMAKE_MATCH_3}}")
-  cmake_path(ABSOLUTE_PATH CMAKE_MATCH_2 BASE_DIRECTORY ${FOLDER} OUTPUT_VARIABLE file)
+  find_asset(${CMAKE_MATCH_2} file)
   if(NOT type)
     message(FATAL_ERROR "${file}: unknown content type")
+  endif()
+  if(file MATCHES "\\.html$")
+    file(READ ${file} text)
+    fill_in("${text}" text)
+    set(file ${TABLE}.html)
+    file(WRITE ${file} "${text}")
   endif()
   # Bytes are written as character constants, because string literals are limited in length and
   # files may contain any byte.
@@ -36,7 +77,12 @@ ${entries}};
 
 }  // namespace
 
-std::span<const Asset> assets() noexcept { return all; }
+const Asset* find(std::string_view path) noexcept {
+    for (const Asset& asset : all) {
+        if (asset.path == path) return &asset;
+    }
+    return nullptr;
+}
 
 }  // namespace tensorpool::page
 ")

@@ -22,11 +22,11 @@ function store(value) {
 export class Theme {
   #chosen = stored(); #changed; #button;
 
-  /** `changed()` is called after a change of colours. */
+  /** `button` turns the colours, unless it is null; `changed()` is called after a change. */
   constructor(button, changed) {
     this.#button = button;
     this.#changed = changed;
-    button.addEventListener('click', () => this.turn());
+    button?.addEventListener('click', () => this.turn());
     systemIsDark.addEventListener('change', () => this.#apply());
     this.#apply();
   }
@@ -41,7 +41,7 @@ export class Theme {
 
   #apply() {
     document.documentElement.dataset.theme = this.#dark ? 'dark' : 'light';
-    this.#button.textContent = this.#dark ? 'light' : 'dark';
+    if (this.#button) this.#button.textContent = this.#dark ? 'light' : 'dark';
     this.#changed();
   }
 }

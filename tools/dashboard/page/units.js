@@ -50,6 +50,11 @@ export function percent(part) {
   return `${value.toFixed(value >= 100 ? 0 : 1)} %`;
 }
 
+/** Formats nanoseconds. */
+export function duration(ns) {
+  return ns === 0 ? '0' : scaled(ns, 1000, [' ns', ' us', ' ms', ' s']);
+}
+
 const two = (value) => String(value).padStart(2, '0');
 
 /** Formats seconds since 1970 as this machine's time of day. */

@@ -6,16 +6,45 @@
 
 #include <atomic>
 #include <cstddef>
+#include <cstdio>
+#include <cstdlib>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
 
 #include <opencv2/core.hpp>
 
 #include <tensorpool/context.hpp>
 #include <tensorpool/mat_layout.hpp>
 
-#include "develop/mat_lot.hpp"
-
 namespace tensorpool {
+
+/// When it is destroyed, none of its cv::Mat may be left, because their memory is reused. If one is
+/// left, the program stops with a message that names the lot. Any thread may call add and remove.
+class MatLot {
+public:
+    explicit MatLot(std::string_view name) : name_(name) {}
+    ~MatLot() {
+        if (living() == 0) return;
+        std::fprintf(stderr,
+                     "tensorpool: the memory of %zu cv::Mat ends with '%s'; expected none\n",
+                     living(), name_.c_str());
+        std::abort();
+    }
+    MatLot(const MatLot&) = delete;
+    MatLot& operator=(const MatLot&) = delete;
+
+    // Relaxed: the count orders nothing. The thread that destroys the lot has waited for the
+    // others.
+    void add() noexcept { living_.fetch_add(1, std::memory_order_relaxed); }
+    void remove() noexcept { living_.fetch_sub(1, std::memory_order_relaxed); }
+    std::size_t living() const noexcept { return living_.load(std::memory_order_relaxed); }
+
+private:
+    std::string name_;
+    std::atomic<std::size_t> living_ = 0;
+};
 
 /// Provides the pixels of cv::Mat, as the default allocator or as that of one cv::Mat. Inside a
 /// MatScope they come from the scratch of the thread that opened it, otherwise from the arena.
@@ -88,6 +117,62 @@ private:
     // The lot of the innermost phase. Stores release the new lot, so that other threads that load
     // it (acquire) see it constructed.
     std::atomic<MatLot*> phase_ = &outside_;
+};
+
+/// Frees the arena memory allocated since it began. Phases nest. They must begin and end while no
+/// other thread allocates.
+class MatPhase {
+public:
+    MatPhase(ContextMatAllocator& memory, std::string_view name)
+        : memory_(memory),
+          mark_(memory.context().mark()),
+          lot_(name),
+          outer_(memory.phase_.exchange(&lot_, std::memory_order_release)) {}
+    ~MatPhase() {
+        memory_.phase_.store(outer_, std::memory_order_release);
+        // If a cv::Mat is left, the destructor of `lot_` stops the program next.
+        memory_.context().release_to(mark_);
+    }
+    MatPhase(const MatPhase&) = delete;
+    MatPhase& operator=(const MatPhase&) = delete;
+
+private:
+    ContextMatAllocator& memory_;
+    std::size_t mark_;
+    MatLot lot_;
+    MatLot* outer_;
+};
+
+/// While it exists, new cv::Mat of this thread use its scratch, and end with it. Scopes nest.
+class MatScope {
+public:
+    /// Begins an operator, listed under this name in scratch_report().
+    MatScope(const ContextMatAllocator& memory, std::string_view name)
+        : scope_(memory.context().scratch(), name), lot_(name), outer_(enter(&memory)) {}
+    /// Begins a part of this thread's innermost MatScope, which must exist.
+    MatScope()
+        : scope_(innermost().context().scratch()),
+          lot_("a part of an operator"),
+          outer_(enter(&innermost())) {}
+    /// Whether this thread has a MatScope.
+    static bool is_open() noexcept { return ContextMatAllocator::inside_.memory != nullptr; }
+    ~MatScope() { ContextMatAllocator::inside_ = outer_; }
+    MatScope(const MatScope&) = delete;
+    MatScope& operator=(const MatScope&) = delete;
+
+private:
+    using Inside = ContextMatAllocator::Inside;
+    static const ContextMatAllocator& innermost() {
+        CV_Assert(is_open());
+        return *ContextMatAllocator::inside_.memory;
+    }
+    Inside enter(const ContextMatAllocator* memory) noexcept {
+        return std::exchange(ContextMatAllocator::inside_, {memory, &lot_});
+    }
+
+    ScratchScope scope_;
+    MatLot lot_;
+    Inside outer_;
 };
 
 }  // namespace tensorpool

@@ -1,8 +1,12 @@
 #pragma once
 
 /// @file
-/// Writes lines to standard output and to standard error without delay.
+/// Writes to standard output, standard error and files.
 
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <string>
 #include <string_view>
 
 namespace tensorpool::command {
@@ -13,5 +17,31 @@ void print_line(std::string_view line);
 
 /// Prints `line` and a newline to standard error. Does nothing if it cannot be written.
 void print_error(std::string_view line) noexcept;
+
+/// An output file, or standard output, written piece by piece.
+class WrittenFile {
+public:
+    /// Creates or replaces the file; "" means standard output. Throws CommandError if the file
+    /// cannot be opened, or if it is `source`, the input file.
+    WrittenFile(const std::string& path, const std::string& source);
+
+    /// Writes a piece. Throws CommandError if it cannot be written, as on a full disk.
+    void write(std::string_view text);
+    /// Flushes the file after the last piece. Throws CommandError if it cannot be written.
+    void finish();
+    std::uint64_t bytes() const noexcept { return bytes_; }  ///< written so far
+
+private:
+    struct Close {
+        void operator()(std::FILE* file) const noexcept {
+            if (file != stdout) std::fclose(file);
+        }
+    };
+    [[noreturn]] void fail() const;
+
+    std::string name_;
+    std::uint64_t bytes_ = 0;
+    std::unique_ptr<std::FILE, Close> file_;
+};
 
 }  // namespace tensorpool::command

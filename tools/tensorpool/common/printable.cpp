@@ -4,6 +4,7 @@
 
 #include <clocale>
 #include <cwchar>
+#include <sstream>
 
 namespace tensorpool::command {
 namespace {
@@ -60,6 +61,18 @@ std::string fit(std::string_view text, std::size_t columns, Side side) {
     }
     cut.insert(side == Side::left ? cut.size() : 0, columns - taken, ' ');
     return cut;
+}
+
+std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
+    std::vector<std::string> lines = {""};
+    std::istringstream words{std::string(text)};
+    for (std::string word; words >> word;) {
+        if (!lines.back().empty() && lines.back().size() + 1 + word.size() > columns) {
+            lines.emplace_back();
+        }
+        lines.back() += (lines.back().empty() ? "" : " ") + word;
+    }
+    return lines;
 }
 
 }  // namespace tensorpool::command

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tensorpool::command {
 
@@ -24,5 +25,8 @@ enum class Side { left, right };
 /// Aligns a printable text to that side of `columns` columns: padded with spaces, or cut at its
 /// end.
 std::string fit(std::string_view text, std::size_t columns, Side side = Side::left);
+
+/// Breaks a text into lines of at most `columns` columns. A single longer word makes a longer line.
+std::vector<std::string> wrap(std::string_view text, std::size_t columns);
 
 }  // namespace tensorpool::command

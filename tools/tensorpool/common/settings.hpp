@@ -19,6 +19,10 @@ enum ExitCode : int {
     wrong_usage = 2,  ///< wrong options, or an unsuitable terminal
     target_gone = 3,  ///< the process does not exist, or has ended
     unusable = 4,     ///< a model file is damaged or cannot be read
+    // Of `run`, `profile` and `leaks`, as in env(1), nohup(1) and timeout(1):
+    run_failed = 125,          ///< the program was not started
+    cannot_run_program = 126,  ///< the program cannot be run
+    no_such_program = 127,
 };
 
 /// The settings that all subcommands share. A chosen subcommand sets `run`.

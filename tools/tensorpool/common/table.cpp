@@ -82,6 +82,12 @@ std::vector<std::string> lay_out(const Table& table, std::size_t width) {
     return lines;
 }
 
+std::string table_text(const Table& table, std::size_t width) {
+    std::string text;
+    for (const std::string& line : lay_out(table, width)) text += line + '\n';
+    return text;
+}
+
 std::size_t shown_columns(const Table& table, std::size_t width) {
     return fitting_widths(table, width).size();
 }

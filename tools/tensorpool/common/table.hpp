@@ -36,6 +36,11 @@ void sort_rows(Table& table, std::size_t column, bool inverted);
 /// too wide, the first column is cut first, then columns are dropped from the right.
 std::vector<std::string> lay_out(const Table& table, std::size_t width);
 
+/// Wider than any terminal, so that piped output does not lose a column.
+inline constexpr std::size_t any_width = 400;
+/// Returns the lines of `lay_out`, each with a newline.
+std::string table_text(const Table& table, std::size_t width = any_width);
+
 /// How many of the columns `lay_out` shows at this width.
 std::size_t shown_columns(const Table& table, std::size_t width);
 

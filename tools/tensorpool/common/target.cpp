@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "common/printable.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <charconv>
 #include <cmath>
+#include <span>
+
+#include "common/printable.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -13,6 +17,26 @@ std::string three_digits(double value) {
     if (value < 9.995) return fmt::format("{:.2f}", value);
     if (value < 99.95) return fmt::format("{:.1f}", value);
     return fmt::format("{:.0f}", value);
+}
+
+struct Unit {
+    std::string_view name;
+    double factor;
+};
+constexpr Unit size_units[] = {{"", 1},         {"B", 1},        {"KiB", 0x1p10},
+                               {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"TiB", 0x1p40}};
+constexpr Unit time_units[] = {{"", 1}, {"ms", 1e-3}, {"s", 1}, {"min", 60}, {"h", 3600}};
+
+/// Parses a decimal number with one of the units. Returns nothing for other texts.
+std::optional<double> parse(std::string_view text, std::span<const Unit> units) {
+    double number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+    if (error != std::errc()) return std::nullopt;
+    for (const Unit& unit : units) {
+        if (unit.name == std::string_view(rest, end)) return number * unit.factor;
+    }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -57,6 +81,62 @@ std::string format_time(double seconds) {
     if (seconds < 2 * 3600) return fmt::format("{:.0f} min", seconds / 60);
     if (seconds < 48 * 3600) return fmt::format("{:.0f} h", seconds / 3600);
     return fmt::format("{:.0f} d", seconds / 86400);
+}
+
+std::string format_ns(std::uint64_t ns) {
+    static constexpr std::array units = {"ns", "us", "ms", "s"};
+    if (ns == 0) return "0";
+    if (ns < 1000) return fmt::format("{} ns", ns);
+    if (ns >= 120'000'000'000) return format_time(static_cast<double>(ns) / 1e9);
+    auto value = static_cast<double>(ns);
+    std::size_t unit = 0;
+    for (; value >= 999.5 && unit + 1 < units.size(); ++unit) value /= 1000;
+    return three_digits(value) + ' ' + units[unit];
+}
+
+std::string with_commas(std::uint64_t number) {
+    std::string text = std::to_string(number);
+    for (std::size_t left = text.size(); left > 3;) text.insert(left -= 3, 1, ',');
+    return text;
+}
+
+std::string counted(std::uint64_t number, std::string_view noun) {
+    const char* const plural = noun.ends_with('s') ? "es" : "s";
+    return fmt::format("{} {}{}", with_commas(number), noun, number == 1 ? "" : plural);
+}
+
+std::string gap_text(std::uint64_t peak_bytes, std::uint64_t lower_bound_bytes) {
+    const std::uint64_t above = peak_bytes - lower_bound_bytes;
+    if (above == 0) return "0%";
+    const double percent =
+        static_cast<double>(above) / static_cast<double>(lower_bound_bytes) * 100;
+    // Smaller fractions are hard to read as percentages.
+    return percent < 0.001 ? format_size(above) : fmt::format("{:.3g}%", percent);
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+    const std::optional<double> bytes = parse(text, size_units);
+    if (!bytes || !(*bytes >= 1 && *bytes < 0x1p63)) return std::nullopt;
+    return static_cast<std::uint64_t>(*bytes);
+}
+
+std::optional<std::chrono::nanoseconds> parse_time(std::string_view text) {
+    constexpr double max_seconds = 366.0 * 86400;
+    const std::optional<double> seconds = parse(text, time_units);
+    if (!seconds || !(*seconds > 0 && *seconds < max_seconds)) return std::nullopt;
+    return std::chrono::nanoseconds(static_cast<std::int64_t>(*seconds * 1e9));
+}
+
+std::string problem_of_size(const std::string& text) {
+    if (parse_size(text)) return "";
+    return fmt::format("'{}' is not a size; expected a size such as 512KiB, 64MiB or 2GiB",
+                       printable(text));
+}
+
+std::string problem_of_time(const std::string& text) {
+    if (parse_time(text)) return "";
+    return fmt::format("'{}' is not a time; expected a time such as 500ms, 10s, 5min or 1h",
+                       printable(text));
 }
 
 }  // namespace tensorpool::command

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 
+#include <nlohmann/json.hpp>
+
+#include "common/html.hpp"
 #include "common/printable.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -245,16 +248,15 @@ Diagnosis terminal(const Machine& machine) {
 }
 
 Diagnosis server(const Machine& machine) {
-    if (!machine.serves) {
-        return {"serve", note, "not built in",
-                "Install libcpp-httplib-dev and prometheus-cpp-dev, and rebuild."};
-    }
     if (!machine.has_page) {
         return {"serve", note, "ready, without the page",
                 "Metrics and data only: install npm, and rebuild."};
     }
     return {"serve", fine, "ready", ""};
 }
+
+constexpr std::size_t width = 79;
+constexpr std::size_t indent = 6;
 
 }  // namespace
 
@@ -275,6 +277,42 @@ std::vector<Diagnosis> diagnose(const Machine& machine, Sizes sizes) {
             unreadable(machine),
             terminal(machine),
             server(machine)};
+}
+
+const char* to_string(Verdict verdict) {
+    switch (verdict) {
+        case Verdict::fine:
+            return "fine";
+        case Verdict::note:
+            return "note";
+        case Verdict::wrong:
+            return "wrong";
+    }
+    return "?";
+}
+
+std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses) {
+    std::string text;
+    for (const Diagnosis& diagnosis : diagnoses) {
+        text += fmt::format("{:<5} {}: {}\n", to_string(diagnosis.verdict), diagnosis.what,
+                            diagnosis.found);
+        if (diagnosis.advice.empty()) continue;
+        for (const std::string& line : wrap(diagnosis.advice, width - indent)) {
+            text += std::string(indent, ' ') + line + '\n';
+        }
+        if (diagnosis.command.empty()) continue;
+        text += std::string(indent, ' ') + diagnosis.command + '\n';
+    }
+    return text;
+}
+
+std::string diagnosis_json(const Diagnosis& diagnosis) {
+    const nlohmann::ordered_json json = {{"what", diagnosis.what},
+                                         {"verdict", to_string(diagnosis.verdict)},
+                                         {"found", diagnosis.found},
+                                         {"advice", diagnosis.advice},
+                                         {"command", diagnosis.command}};
+    return json_line(json);
 }
 
 }  // namespace tensorpool::command

@@ -1,18 +1,47 @@
 #pragma once
 
 /// @file
-/// The properties of the machine that `doctor` examines.
+/// The properties of the machine that `doctor` examines, with the page sizes that the kernel
+/// supports and the cost of touching a page for the first time.
 
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <string>
 #include <vector>
 
 #include <tensorpool/statistics_reader.hpp>
 
-#include "doctor/page_sizes.hpp"
-
 namespace tensorpool::command {
+
+/// Returns the nanoseconds of CPU time per 4 KiB touched for the first time, in pages of
+/// `folio_bytes` if the kernel provides them to memory advised with MADV_HUGEPAGE. `folio_bytes` 0
+/// measures ordinary pages. The result is the median of several rounds, or 0 if no memory could be
+/// mapped.
+double measure_first_touch_ns(std::uint64_t folio_bytes);
+
+inline constexpr const char* page_size_folder = "/sys/kernel/mm/transparent_hugepage";
+
+inline constexpr std::uint64_t huge_page_bytes = std::uint64_t{2} << 20;
+
+/// One page size above the usual 4 KiB.
+struct PageSizeSetting {
+    std::uint64_t bytes = 0;
+    std::string word;     ///< "always", "inherit", "madvise" or "never"
+    bool given = false;   ///< provided to memory that requests larger pages
+    double fault_ns = 0;  ///< time to touch 4 KiB of it for the first time; 0: not measured
+};
+
+/// Returns the word in brackets of a settings file such as `always inherit [madvise] never`, or ""
+/// if there is none.
+std::string chosen_word(const std::filesystem::path& file);
+
+/// Returns the settings in `folder`, smallest size first. Empty on kernels without such sizes
+/// (before Linux 6.8).
+std::vector<PageSizeSetting> read_page_sizes(const std::filesystem::path& folder);
+
+/// Measures the cost of first touch for each size that the kernel provides. Takes 2 ms per size.
+void measure_page_sizes(std::vector<PageSizeSetting>& sizes);
 
 /// The value of a limit that is not set.
 inline constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
@@ -39,7 +68,6 @@ struct Machine {
     bool has_proc = false;
     bool has_terminal_type = false;  ///< TERM is set, and not to "dumb"
     bool utf8 = false;
-    bool serves = false;            ///< built with `serve`
     bool has_page = false;          ///< built with the page of `serve`
     std::string statistics_mode;    ///< TENSORPOOL_STATISTICS
     std::string statistics_folder;  ///< TENSORPOOL_STATISTICS_DIR

@@ -1,22 +1,19 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <string>
 #include <vector>
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "explain/explanation.hpp"
-#include "options.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {
 
-int explain_process(const Settings& settings) try {
+int explain_process(const Settings& settings) {
     StatisticsReader process = attach_chosen(settings);
     const ProcessSnapshot snapshot = process.snapshot();
     if (!snapshot.pools.empty() && snapshot.pool_addresses.bytes == 0) {
@@ -32,8 +29,6 @@ int explain_process(const Settings& settings) try {
     add_sites(explanation, profile::name_frames(process.heap_profile(), profile::Value::live));
     print_line(settings.json ? to_json(explanation) : to_text(explanation, sizes_of(settings)));
     return success;
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 constexpr const char* footer =
@@ -68,14 +63,12 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_explain(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("explain", "Say what the resident memory of a process consists of");
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"explain", "Say what the resident memory of a process consists of", footer, details},
+        [&settings] { return explain_process(settings); });
     add_process_options(*command, settings);
     add_output_options(*command, settings);
-    command->footer(footer);
-    settings.details["explain"] = details;
-    command->callback(
-        [&settings] { settings.run = [&settings] { return explain_process(settings); }; });
     return command;
 }
 

@@ -3,10 +3,117 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <map>
+#include <string>
+
+#include <tensorpool/detail/saturating.hpp>
+#include <tensorpool/statistics.hpp>
+
+#include "common/totals.hpp"
+#include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::explain {
 namespace {
+
+using detail::sum;
+
+/// Returns `one - other`, or 0 if that is less.
+constexpr std::uint64_t above(std::uint64_t one, std::uint64_t other) {
+    return one > other ? one - other : 0;
+}
+
+/// Returns `bytes * factor`. REQUIRES: `factor` is 0 to 1.
+std::uint64_t times(std::uint64_t bytes, double factor) {
+    const std::uint64_t at_most = std::min(bytes, std::uint64_t{1} << 52);
+    const auto product = std::llround(static_cast<double>(at_most) * factor);
+    return std::min(at_most, static_cast<std::uint64_t>(product));
+}
+
+/// The free memory of one pool that was touched, by what keeps it. The statistics may be damaged.
+struct FreeMemory {
+    explicit FreeMemory(const PoolStatistics& pool);
+
+    std::uint64_t prepared = 0;  ///< free pages that `reserve` prepared
+    std::uint64_t pages = 0;     ///< other free pages
+    std::uint64_t cached = 0;    ///< large blocks
+    std::uint64_t parked = 0;    ///< blocks in threads' magazines
+    std::uint64_t parked_back = 0;
+    std::uint64_t depot = 0;  ///< small blocks in magazines that no thread holds
+    std::uint64_t depot_back = 0;
+    std::uint64_t spans = 0;    ///< small blocks in spans, on pages that hold nothing else
+    std::uint64_t pinned = 0;   ///< small blocks in spans, on pages that also hold others
+    std::uint64_t waiting = 0;  ///< in the quarantine, or lost by a fork
+
+    std::uint64_t all() const;
+
+private:
+    void add(const BucketStatistics& bucket, double in_free_pages);
+};
+
+constexpr std::uint64_t page_bytes = 4096;
+
+/// Returns the estimated part of a bucket's parked bytes in pages without blocks in use, if the
+/// blocks in use lie at random in the pages that are not entirely free. `in_free_pages` is the part
+/// of all spans in free pages.
+double free_of_neighbours(const BucketStatistics& bucket, double in_free_pages) {
+    if (bucket.in_use_bytes == 0) return 1;
+    const double bytes = bucket.allocations == 0
+                             ? static_cast<double>(bucket.block_bytes)
+                             : ratio(bucket.allocated_bytes, bucket.allocations);
+    // Blocks of finer sizes, and those from a page on, do not begin at pages. Such a page holds
+    // parts of one block more.
+    const bool is_aligned = bucket.block_bytes < page_bytes &&
+                            std::lround(bytes) == static_cast<long>(bucket.block_bytes);
+    const double others = static_cast<double>(page_bytes) / bytes - (is_aligned ? 1 : 0);
+    const std::uint64_t pages = times(bucket.capacity_bytes, 1 - in_free_pages);
+    const double used = std::min(ratio(bucket.in_use_bytes, pages), 1.0);
+    return std::pow(1 - used, std::max(others, 0.0));
+}
+
+FreeMemory::FreeMemory(const PoolStatistics& pool) {
+    pages = above(pool.free_bytes, pool.untouched_bytes);
+    prepared =
+        std::min(pages, above(pool.prepared_bytes, above(pool.capacity_bytes, pool.free_bytes)));
+    pages -= prepared;
+    cached = pool.large.cached_bytes;
+    parked = parked_back = pool.large.parked_bytes;
+    waiting = sum(pool.quarantined_bytes, pool.lost_bytes);
+    std::uint64_t capacity = 0;
+    for (const BucketStatistics& bucket : pool.buckets) {
+        capacity = sum(capacity, bucket.capacity_bytes);
+    }
+    const double in_free_pages =
+        std::min(ratio(sum(pool.trimmable_span_bytes, pool.untouched_span_bytes), capacity), 1.0);
+    for (const BucketStatistics& bucket : pool.buckets) add(bucket, in_free_pages);
+    // Small blocks that wait are not in their spans, like those of the depot.
+    depot = above(depot, waiting);
+    depot_back = std::min(depot_back, depot);
+    pinned = above(pinned, pool.untouched_span_bytes);
+    spans = std::min(pinned, pool.trimmable_span_bytes);
+    pinned -= spans;
+}
+
+void FreeMemory::add(const BucketStatistics& bucket, double in_free_pages) {
+    const double back = free_of_neighbours(bucket, in_free_pages);
+    parked = sum(parked, bucket.parked_bytes);
+    parked_back = sum(parked_back, times(bucket.parked_bytes, back));
+    depot = sum(depot, bucket.depot_bytes);
+    depot_back = sum(depot_back, times(bucket.depot_bytes, back));
+    const std::uint64_t out =
+        sum(bucket.in_use_bytes, sum(bucket.parked_bytes, bucket.depot_bytes));
+    pinned = sum(pinned, above(bucket.capacity_bytes, out));
+}
+
+std::uint64_t FreeMemory::all() const {
+    std::uint64_t bytes = 0;
+    for (const std::uint64_t one :
+         {prepared, pages, cached, parked, depot, spans, pinned, waiting}) {
+        bytes = sum(bytes, one);
+    }
+    return bytes;
+}
 
 using Resident = std::map<MappingKind, std::uint64_t>;
 
@@ -63,6 +170,136 @@ private:
     std::vector<Row>& rows_;
 };
 
+// Divides the blocks in use by call site and by scope.
+//
+// The heap profile estimates what each site holds, of all pools together. Its sum differs from the
+// bytes in use, which are known. If it is more, all sites are scaled down. If it is less, the rest
+// is that of other sites, because some pools and blocks are not sampled.
+
+constexpr std::size_t max_named = 10;
+constexpr std::uint64_t parts_of_resident = 100;  // a smaller part than one is not named
+
+/// Sorts by size and removes all but the largest.
+void keep_largest(std::vector<Allocator>& all, std::uint64_t resident) {
+    std::ranges::stable_sort(all, std::ranges::greater(), &Allocator::bytes);
+    const auto is_small = [&](const Allocator& one) {
+        return one.bytes == 0 || one.bytes < resident / parts_of_resident;
+    };
+    all.erase(std::ranges::find_if(all, is_small), all.end());
+    all.resize(std::min(all.size(), max_named));
+}
+
+// The rows for the memory of pools.
+//
+// What is free and touched is known from the pools' statistics. The rest of what is resident are
+// blocks in use, as far as their owners touched them. The statistics may be damaged, so no row gets
+// more than what is left of the resident bytes.
+
+/// Returns the retention policy of a pool, which is not known of pools without a record.
+std::string retention_of(const PoolStatistics& pool) {
+    std::string text = "retention period";
+    if (pool.id == 0) return text;
+    if (pool.retain_ms % 1000 == 0) {
+        text += fmt::format(" of {} s", pool.retain_ms / 1000);
+    } else {
+        text += fmt::format(" of {} ms", pool.retain_ms);
+    }
+    if (pool.retain_bytes != UINT64_MAX) {
+        text += fmt::format(", limit {}", format_size(pool.retain_bytes));
+    }
+    return text;
+}
+
+std::string magazines_of(const PoolStatistics& pool, const std::vector<ThreadStatistics>& threads) {
+    const auto count = std::ranges::count_if(threads, [&](const ThreadStatistics& thread) {
+        return thread.pool == pool.id && thread.parked_bytes != 0;
+    });
+    return fmt::format("for the next requests of {} thread{}", count, count == 1 ? "" : "s");
+}
+
+class PoolRows {
+public:
+    PoolRows(Explanation& to, const ProcessSnapshot& snapshot, std::uint64_t resident)
+        : to_(to), snapshot_(snapshot), resident_(resident), left_(resident) {
+        for (const PoolStatistics& pool : snapshot.pools) {
+            free_bytes_ = sum(free_bytes_, FreeMemory(pool).all());
+            in_use_bytes_ = sum(in_use_bytes_, pool.in_use_bytes);
+        }
+        for (const PlannedArenaStatistics& arena : snapshot.planned) {
+            in_use_bytes_ = sum(in_use_bytes_, arena.capacity_bytes);
+        }
+    }
+
+    void make() {
+        const std::uint64_t touched = above(resident_, free_bytes_);
+        const double of_in_use = std::min(ratio(touched, in_use_bytes_), 1.0);
+        const double of_free = std::min(ratio(resident_, free_bytes_), 1.0);
+        for (const PoolStatistics& pool : snapshot_.pools) {
+            add_in_use(pool, of_in_use);
+            add_free(pool, of_free);
+        }
+        for (const PlannedArenaStatistics& arena : snapshot_.planned) {
+            add({.what = fmt::format("planned arena '{}': its plan", arena.name),
+                 .bytes = times(arena.capacity_bytes, of_in_use)});
+        }
+        add({.what = "pools: pages that the system filled, and calls under way", .bytes = left_});
+    }
+
+private:
+    void add_in_use(const PoolStatistics& pool, double touched) {
+        const double rounding =
+            ratio(above(pool.allocated_bytes, pool.requested_bytes), pool.allocated_bytes);
+        const std::uint64_t bytes = times(pool.in_use_bytes, touched);
+        const std::uint64_t surplus = times(bytes, rounding);
+        to_.in_use.bytes += add(
+            {.what = fmt::format("pool '{}': blocks in use", pool.name), .bytes = bytes - surplus});
+        to_.in_use.requested_bytes =
+            sum(to_.in_use.requested_bytes, times(pool.in_use_bytes, 1 - rounding));
+        add({.what = fmt::format("pool '{}': rounding of these blocks, on average", pool.name),
+             .bytes = surplus});
+    }
+
+    void add_free(const PoolStatistics& pool, double touched) {
+        const FreeMemory free(pool);
+        const std::string trim = fmt::format("tensorpool trim --pid {}", snapshot_.process);
+        const std::string retention = retention_of(pool);
+        const auto add_kept = [&](const char* what, std::uint64_t bytes, std::uint64_t back,
+                                  const std::string& why) {
+            add({fmt::format("pool '{}': {}", pool.name, what), times(bytes, touched),
+                 times(back, touched), why, back == 0 ? "" : trim});
+        };
+        add_kept("free pages that `reserve` prepared", free.prepared, free.prepared,
+                 "until a trim");
+        add_kept("free pages", free.pages, free.pages, retention);
+        add_kept("free large blocks in the cache", free.cached, free.cached, retention);
+        add_kept("free blocks parked by threads", free.parked, free.parked_back,
+                 magazines_of(pool, snapshot_.threads));
+        add_kept("free small blocks in depots", free.depot, free.depot_back, retention);
+        add_kept("free small blocks on pages of their own", free.spans, free.spans,
+                 "spans that have blocks in use");
+        add_kept("free small blocks beside blocks in use", free.pinned, 0,
+                 "blocks in use or parked on the same pages");
+        add_kept("freed blocks in the quarantine, or lost by a fork", free.waiting, 0, "");
+    }
+
+    /// Returns the bytes of the row.
+    std::uint64_t add(Row row) {
+        row.bytes = std::min(row.bytes, left_);
+        row.back_bytes = std::min(row.back_bytes, row.bytes);
+        left_ -= row.bytes;
+        const std::uint64_t bytes = row.bytes;
+        if (bytes != 0) to_.rows.push_back(std::move(row));
+        return bytes;
+    }
+
+    Explanation& to_;
+    const ProcessSnapshot& snapshot_;
+    const std::uint64_t resident_;
+    std::uint64_t left_;  // without a row yet
+    std::uint64_t free_bytes_ = 0;
+    std::uint64_t in_use_bytes_ = 0;
+};
+
 }  // namespace
 
 Explanation explain(const ProcessSnapshot& snapshot, const std::vector<Mapping>& mappings,
@@ -101,6 +338,42 @@ Explanation explain(const ProcessSnapshot& snapshot, const std::vector<Mapping>&
     std::ranges::stable_sort(rows, std::ranges::greater(), &Row::bytes);
     add_scopes(result, snapshot);
     return result;
+}
+
+void add_sites(Explanation& to, const profile::NamedProfile& named) {
+    InUse& in_use = to.in_use;
+    in_use.interval = std::max(named.profile.interval, named.profile.mean_distance);
+    const std::uint64_t estimated = named.total(profile::Value::live);
+    if (estimated == 0) {
+        const std::vector<std::string> notes = profile::notes_of(named.profile);
+        in_use.note = notes.empty() ? "no block in use was sampled" : notes.front();
+        return;
+    }
+    const double resident =
+        ratio(in_use.bytes, std::max({estimated, in_use.requested_bytes, in_use.bytes}));
+    const profile::NamedProfile lines = sum_by_line(named);
+    for (const ProfileSite& line : lines.profile.sites) {
+        in_use.sites.push_back({line_of(lines, line), times(line.live_bytes, resident)});
+    }
+    keep_largest(in_use.sites, to.resident_bytes);
+    std::uint64_t left = in_use.bytes;
+    for (Allocator& site : in_use.sites) {
+        site.bytes = std::min(site.bytes, left);
+        left -= site.bytes;
+    }
+    if (left != 0) in_use.sites.push_back({"other call sites", left});
+}
+
+void add_scopes(Explanation& to, const ProcessSnapshot& snapshot) {
+    for (const ScopeStatistics& scope : snapshot.scopes) {
+        const std::uint64_t growth = above(scope.allocated_bytes, scope.deallocated_bytes);
+        to.in_use.scopes.push_back({scope.name, std::min(growth, to.in_use.bytes)});
+    }
+    keep_largest(to.in_use.scopes, to.resident_bytes);
+}
+
+void add_pools(Explanation& to, const ProcessSnapshot& snapshot, std::uint64_t resident) {
+    PoolRows(to, snapshot, resident).make();
 }
 
 }  // namespace tensorpool::command::explain

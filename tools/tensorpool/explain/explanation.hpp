@@ -7,9 +7,8 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "common/units.hpp"
-#include "explain/mapped_chunks.hpp"
 #include "explain/memory_map.hpp"
-#include "profile/named_profile.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::explain {
 

@@ -10,9 +10,6 @@
 namespace tensorpool::command::explain {
 namespace {
 
-/// Wide enough for every row.
-constexpr std::size_t width = 400;
-
 std::vector<Cell> cells_of(const Row& row, const Explanation& explanation, Sizes sizes) {
     const auto all = static_cast<double>(explanation.resident_bytes);
     const bool comes_back = row.back_bytes != 0;
@@ -22,12 +19,6 @@ std::vector<Cell> cells_of(const Row& row, const Explanation& explanation, Sizes
             {printable(row.what)},
             {printable(row.why)},
             {comes_back ? printable(row.how) : ""}};
-}
-
-std::string text_of(const Table& table) {
-    std::string text;
-    for (const std::string& line : lay_out(table, width)) text += line + '\n';
-    return text;
 }
 
 std::string text_of(const std::vector<Allocator>& allocators, const char* title,
@@ -40,7 +31,7 @@ std::string text_of(const std::vector<Allocator>& allocators, const char* title,
                               part_cell(one.bytes, explanation.resident_bytes),
                               {fit(name, std::min(columns_of(name), max_columns))}});
     }
-    return text_of(table);
+    return table_text(table);
 }
 
 /// Returns the tables that divide the blocks in use once more.
@@ -83,7 +74,7 @@ std::string to_text(const Explanation& explanation, Sizes sizes) {
     for (const Row& row : explanation.rows) {
         table.rows.push_back(cells_of(row, explanation, sizes));
     }
-    text += text_of(table);
+    text += table_text(table);
     if (explanation.in_use.bytes != 0) text += text_of(explanation.in_use, explanation, sizes);
     text.pop_back();
     return text;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
 #include "export/formats.hpp"
 
 namespace tensorpool::command::export_ {
@@ -13,11 +14,6 @@ namespace {
 // A viewer shows no more counter events than this at once, and loads them slowly.
 constexpr std::uint64_t max_counts = 200'000;
 constexpr std::uint64_t min_counts_of_one = 100;
-
-std::string json_text(std::string_view text) {
-    using nlohmann::json;
-    return json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 /// A time in microseconds, the unit of the format.
 std::string json_time(std::uint64_t ns) {
@@ -70,7 +66,7 @@ private:
             add(
                 fmt::format("\"ph\":\"M\",\"name\":\"process_name\",\"pid\":{},\"tid\":0,"
                             "\"args\":{{\"name\":{}}}",
-                            process.number, json_text(process.name)));
+                            process.number, json_line(process.name)));
         }
         for (const trace::RecordedThread& thread : recording_.threads) {
             add(
@@ -105,7 +101,7 @@ private:
     void begin_scope(const trace::Call& call) {
         open_[call.thread].push_back({call.source, false});
         add(fmt::format("{},\"name\":{}", head_of(call, "B"),
-                        json_text(recording_.sources[call.source].name)));
+                        json_line(recording_.sources[call.source].name)));
     }
     void end_scope(const trace::Call& call) {
         auto& open = open_[call.thread];
@@ -174,7 +170,7 @@ private:
         add(
             fmt::format("\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},"
                         "\"args\":{{\"bytes\":{}}}",
-                        json_text(from.name + name_of_kind(from.kind)),
+                        json_line(from.name + name_of_kind(from.kind)),
                         recording_.processes[from.process].number, json_time(time), bytes));
     }
     static const char* name_of_kind(TraceSource kind) {

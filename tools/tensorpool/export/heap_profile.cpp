@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "export/formats.hpp"
-#include "export/heap_text.hpp"
 #include "export/loaded_code.hpp"
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/heap_text.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {
@@ -54,7 +54,7 @@ void write_addresses(const SumsByStack& sums, const Recording& recording, Writte
     for (const auto& [stack, sum] : sums) {
         file.write(counts(sum));
         bool is_innermost = true;
-        for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
+        for (const trace::RecordedFrame frame : symbols::frames_of_caller(recording, stack)) {
             // Readers subtract 1 from return addresses. The recorder has already done so.
             const std::uint64_t address = code.address_of(frame);
             if (address != 0) file.write(fmt::format(" {:#x}", address + (is_innermost ? 0 : 1)));
@@ -67,11 +67,11 @@ void write_addresses(const SumsByStack& sums, const Recording& recording, Writte
 
 // Lines of Python have no addresses.
 void write_names(const SumsByStack& sums, const Recording& recording, WrittenFile& file) {
-    inspect::FrameNames names(recording);
+    symbols::FrameNames names(recording);
     NamedHeap heap;
     for (const auto& [stack, sum] : sums) {
         std::vector<std::string> texts;
-        for (const trace::RecordedFrame frame : inspect::frames_of_caller(recording, stack)) {
+        for (const trace::RecordedFrame frame : symbols::frames_of_caller(recording, stack)) {
             texts.push_back(to_short_text(names.name(frame)));
         }
         heap.add(sum, texts);
@@ -85,7 +85,7 @@ void write_by_stack(const History& history, Moment moment, WrittenFile& file) {
                                       [&](std::size_t i) { return history.facts(i).stack; });
     sums.erase(0);  // calls without a sampled stack
     const bool has_python = std::ranges::any_of(
-        recording.modules, [](const auto& module) { return inspect::is_python(module.path); });
+        recording.modules, [](const auto& module) { return symbols::is_python(module.path); });
     (has_python ? write_names : write_addresses)(sums, recording, file);
 }
 

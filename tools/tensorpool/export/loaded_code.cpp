@@ -10,6 +10,8 @@
 #include <bit>
 #include <cstring>
 
+#include "common/posix.hpp"
+
 namespace tensorpool::command::export_ {
 namespace {
 
@@ -22,23 +24,18 @@ public:
         // Checked before opening, because opening a device may have side effects.
         struct stat about {};
         if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
-        file_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+        file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     }
-    ~RegularFile() {
-        if (file_ >= 0) ::close(file_);
-    }
-    RegularFile(const RegularFile&) = delete;
-    RegularFile& operator=(const RegularFile&) = delete;
 
     template <class Record>
     bool read(Record& record, std::uint64_t offset) const {
-        if (file_ < 0 || offset > INT64_MAX) return false;
-        return ::pread(file_, &record, sizeof record, static_cast<off_t>(offset)) ==
+        if (!file_ || offset > INT64_MAX) return false;
+        return ::pread(file_.number(), &record, sizeof record, static_cast<off_t>(offset)) ==
                static_cast<ssize_t>(sizeof record);
     }
 
 private:
-    int file_ = -1;
+    Descriptor file_;
 };
 
 bool is_ours(const Elf64_Ehdr& header) {

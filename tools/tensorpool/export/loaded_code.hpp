@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/recording.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::export_ {
 

@@ -2,7 +2,7 @@
 
 #include <bit>
 
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {
@@ -14,7 +14,7 @@ constexpr std::size_t written_at_once = std::size_t{1} << 16;
 
 }  // namespace
 
-PickleWriter::PickleWriter(inspect::WrittenFile& file) : file_(file), bytes_("\x80\x04") {}
+PickleWriter::PickleWriter(WrittenFile& file) : file_(file), bytes_("\x80\x04") {}
 
 void PickleWriter::little_endian(std::uint64_t value, unsigned bytes) {
     for (unsigned i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
@@ -43,7 +43,7 @@ void PickleWriter::number(std::uint64_t value) {
 void PickleWriter::text(std::string_view text) {
     const auto [at, is_new] = texts_.try_emplace(std::string(text), 0);
     if (!is_new) return again(at->second);
-    const std::string valid = inspect::valid_utf8(text);
+    const std::string valid = valid_utf8(text);
     if (valid.size() < 0x100) {
         bytes_ += '\x8c';
         little_endian(valid.size(), 1);

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "inspect/written_file.hpp"
+#include "common/output.hpp"
 
 namespace tensorpool::command::export_ {
 
@@ -14,7 +14,7 @@ namespace tensorpool::command::export_ {
 /// PyTorch's snapshots (MemoryViz.js) understands. Python's pickletools.py describes them.
 class PickleWriter {
 public:
-    explicit PickleWriter(inspect::WrittenFile& file);
+    explicit PickleWriter(WrittenFile& file);
 
     void number(std::uint64_t value);
     /// Writes the text as valid UTF-8. Repeated texts are written as references.
@@ -44,7 +44,7 @@ private:
     void little_endian(std::uint64_t value, unsigned bytes);
     void write_out();
 
-    inspect::WrittenFile& file_;
+    WrittenFile& file_;
     std::string bytes_;
     std::vector<unsigned> items_;  // of each open list: the items since the last append operation
     std::unordered_map<std::string, std::uint32_t> texts_;

@@ -1,34 +1,30 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
-#include <vector>
-
-#include "inspect/pages_in_use.hpp"
+#include "formats/trace/ranges.hpp"
 
 namespace tensorpool::command::export_ {
 
-using inspect::Range;
+using trace::Range;
 
 /// The slabs of a device's allocator over time. Slabs that touch are merged.
 class Slabs {
 public:
-    void add(Range range);
-    void remove(Range range);
+    void add(Range range) {
+        ever_.add(range);
+        have_grown_ = now_.add(range) || have_grown_;
+    }
+    void remove(Range range) { now_.remove(range); }
 
     /// The present slabs, in order of address.
-    std::vector<Range> all() const;
+    std::vector<Range> all() const { return now_.all(); }
     /// Whether the address has lain in a slab at any time.
-    bool has_known(std::uint64_t address) const;
+    bool has_known(std::uint64_t address) const { return ever_.contains(address); }
     /// Whether a slab was extended at its end or its beginning.
     bool have_grown() const noexcept { return have_grown_; }
 
 private:
-    using Ends = std::map<std::uint64_t, std::uint64_t>;  // by begin
-    static bool join(Ends& ends, Range range);
-
-    Ends now_;
-    Ends ever_;
+    trace::RangeSet now_;
+    trace::RangeSet ever_;
     bool have_grown_ = false;
 };
 

@@ -2,18 +2,176 @@
 // torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js.
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "export/formats.hpp"
 #include "export/pickle_writer.hpp"
-#include "export/segments.hpp"
 #include "export/slabs.hpp"
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/symbols/frame_names.hpp"
+#include "formats/trace/ranges.hpp"
+
+/// @file
+/// The blocks at a moment in the form of PyTorch's snapshots: in segments without gaps.
 
 namespace tensorpool::command::export_ {
 namespace {
+
+struct SegmentBlock {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t requested_bytes = 0;  ///< at most `bytes`; 0 for free blocks
+    std::uint32_t stack = 0;
+    bool is_alive = false;
+    bool is_deferred = false;  ///< alive, but already freed by its owner
+};
+
+/// A range of addresses from which one pool, arena or scratch took blocks. Its blocks tile it: each
+/// begins where the previous one ends.
+struct Segment {
+    std::uint64_t address = 0;
+    std::uint64_t bytes = 0;
+    std::uint32_t source = 0;
+    std::uint16_t stream = 0;  ///< of its first block
+    std::vector<SegmentBlock> blocks;
+};
+
+/// Returns the segments of one process, or of one device's allocator, in order of address. `lives`
+/// are the indices of its blocks. For a device's allocator, `source`, the segments are its slabs,
+/// which `slabs` holds as of the moment. The trace does not record what a pool reserves. The
+/// segments of a pool, and those that a device's allocator made before the recording, are therefore
+/// the addresses that any block has had so far. Gaps of less than 4 MiB, the growth step of pools,
+/// are included. Blocks that overlap, which happens if entries were dropped, are cut.
+std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lifetimes,
+                                 Moment moment, const Slabs& slabs = {}, std::uint32_t source = 0);
+
+using trace::Range;
+using trace::RangeSet;
+
+constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
+
+Range range_of_block(const History& history, std::size_t lifetime) {
+    return trace::range_of(history.lifetimes()[lifetime].address,
+                           history.facts(lifetime).block_bytes);
+}
+
+/// The ranges used by each source. There are few sources.
+std::map<std::uint32_t, RangeSet> used_by(const History& history,
+                                          std::span<const std::uint32_t> lifetimes, Moment moment,
+                                          const Slabs& slabs) {
+    std::map<std::uint32_t, RangeSet> used;
+    for (const std::uint32_t i : lifetimes) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        if (!moment.has_begun(lifetime) || slabs.has_known(lifetime.address)) continue;
+        used[lifetime.source].add(range_of_block(history, i));
+    }
+    return used;
+}
+
+struct Piece {
+    Range range;
+    std::uint32_t source;
+    bool is_slab = false;
+};
+
+std::vector<Piece> pieces_of(const std::map<std::uint32_t, RangeSet>& used,
+                             const std::vector<Range>& slabs, std::uint32_t of_slabs) {
+    std::vector<Piece> pieces;
+    for (const auto& [source, ranges] : used) {
+        for (const Range range : ranges.all()) pieces.push_back({range, source, false});
+    }
+    for (const Range range : slabs) pieces.push_back({range, of_slabs, true});
+    std::ranges::stable_sort(pieces, {}, [](const Piece& piece) { return piece.range.begin; });
+    return pieces;
+}
+
+std::vector<Segment> join(const std::vector<Piece>& pieces) {
+    std::vector<Segment> segments;
+    bool last_is_slab = false;
+    for (Piece piece : pieces) {
+        Segment* const last = segments.empty() ? nullptr : &segments.back();
+        const std::uint64_t taken = last == nullptr ? 0 : last->address + last->bytes;
+        piece.range.begin = std::max(piece.range.begin, taken);
+        if (piece.range.begin >= piece.range.end) continue;
+        if (last != nullptr && last->source == piece.source && !last_is_slab && !piece.is_slab &&
+            piece.range.begin - taken < growth_bytes) {
+            last->bytes = piece.range.end - last->address;
+        } else {
+            segments.push_back({piece.range.begin, piece.range.bytes(), piece.source, 0, {}});
+            last_is_slab = piece.is_slab;
+        }
+    }
+    return segments;
+}
+
+/// Fills one segment after the other with blocks in order of address.
+class Filling {
+public:
+    explicit Filling(std::vector<Segment>& segments) : segments_(segments) {}
+
+    void add(Range range, std::uint64_t requested_bytes, std::uint32_t stack,
+             std::uint16_t stream = 0, bool is_deferred = false) {
+        while (now_ < segments_.size() && end_of(now_) <= range.begin) end_segment();
+        if (now_ == segments_.size()) return;
+        const std::uint64_t begin = std::max(range.begin, filled());
+        const std::uint64_t end = std::min(range.end, end_of(now_));
+        if (begin >= end) return;
+        leave_free_up_to(begin);
+        if (!std::exchange(has_stream_, true)) segments_[now_].stream = stream;
+        segments_[now_].blocks.push_back(
+            {begin, end - begin, std::min(requested_bytes, end - begin), stack, true, is_deferred});
+    }
+    void finish() {
+        while (now_ < segments_.size()) end_segment();
+    }
+
+private:
+    std::uint64_t end_of(std::size_t segment) const {
+        return segments_[segment].address + segments_[segment].bytes;
+    }
+    std::uint64_t filled() const {
+        const Segment& segment = segments_[now_];
+        if (segment.blocks.empty()) return segment.address;
+        return segment.blocks.back().address + segment.blocks.back().bytes;
+    }
+    void leave_free_up_to(std::uint64_t address) {
+        const std::uint64_t begin = filled();
+        if (begin < address)
+            segments_[now_].blocks.push_back({begin, address - begin, 0, 0, false, false});
+    }
+    void end_segment() {
+        leave_free_up_to(end_of(now_));
+        has_stream_ = false;
+        ++now_;
+    }
+
+    std::vector<Segment>& segments_;
+    std::size_t now_ = 0;
+    bool has_stream_ = false;  // whether the segment has the stream of its first block
+};
+
+std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lifetimes,
+                                 Moment moment, const Slabs& slabs, std::uint32_t source) {
+    std::vector<Segment> segments =
+        join(pieces_of(used_by(history, lifetimes, moment, slabs), slabs.all(), source));
+    std::vector<std::size_t> alive;
+    for (const std::uint32_t i : lifetimes) {
+        if (moment.is_alive(history.lifetimes()[i])) alive.push_back(i);
+    }
+    std::ranges::stable_sort(alive, {},
+                             [&](std::size_t i) { return history.lifetimes()[i].address; });
+    Filling filling(segments);
+    for (const std::size_t i : alive) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        filling.add(range_of_block(history, i), lifetime.bytes, history.facts(i).stack,
+                    lifetime.stream, moment.is_deferred(lifetime));
+    }
+    filling.finish();
+    return segments;
+}
 
 class SnapshotWriter {
 public:
@@ -53,7 +211,7 @@ private:
     };
     struct SlabChange {
         std::uint32_t call;
-        inspect::Range range;
+        trace::Range range;
         bool begins;
     };
     /// A device in PyTorch's sense: a process, or an allocator of device memory.
@@ -112,7 +270,7 @@ private:
         }
     }
     void follow_slabs(Part& part, std::uint32_t i, const trace::Call& call) {
-        const inspect::Range range = inspect::range_of(call.address, call.bytes);
+        const trace::Range range = trace::range_of(call.address, call.bytes);
         if (call.action == TraceAction::slab) {
             part.slabs.add(range);
             add_change(part, {i, range, true});
@@ -120,7 +278,7 @@ private:
             part.slabs.remove(range);
             add_change(part, {i, range, false});
         } else if (call.action == TraceAction::gone) {
-            for (const inspect::Range all : part.slabs.all()) {
+            for (const trace::Range all : part.slabs.all()) {
                 part.slabs.remove(all);
                 add_change(part, {i, all, false});
             }
@@ -213,20 +371,20 @@ private:
         if (!is_new) return pickle_.again(at->second);
         pickle_.begin_list();
         for (const trace::RecordedFrame frame :
-             inspect::frames_of_caller(history_.recording(), stack)) {
+             symbols::frames_of_caller(history_.recording(), stack)) {
             write_frame(names_.name(frame));
             pickle_.end_item();
         }
         pickle_.end_list();
         at->second = pickle_.remember();
     }
-    void write_frame(const inspect::FrameName& frame) {
-        const inspect::CodeLocation& location = frame.location;
+    void write_frame(const symbols::FrameName& frame) {
+        const symbols::CodeLocation& location = frame.location;
         pickle_.begin_dictionary();
         pickle_.entry("filename", location.file.empty() ? frame.module : location.file);
         pickle_.entry("line", static_cast<std::uint64_t>(std::max(location.line, 0)));
         pickle_.entry("name",
-                      location.function.empty() ? inspect::to_text(frame) : location.function);
+                      location.function.empty() ? symbols::to_text(frame) : location.function);
         pickle_.end_dictionary();
     }
 
@@ -285,7 +443,7 @@ private:
 
     const History& history_;
     Moment moment_;
-    inspect::FrameNames names_;
+    symbols::FrameNames names_;
     PickleWriter pickle_;
     std::vector<Part> parts_;  // the processes, then the allocators of device memory
     std::vector<std::uint32_t> part_of_source_;

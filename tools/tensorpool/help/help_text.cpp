@@ -35,18 +35,6 @@ std::string usage(const CLI::App& app) {
 
 }  // namespace
 
-std::vector<std::string> wrap(std::string_view text, std::size_t columns) {
-    std::vector<std::string> lines = {""};
-    std::istringstream words{std::string(text)};
-    for (std::string word; words >> word;) {
-        if (!lines.back().empty() && lines.back().size() + 1 + word.size() > columns) {
-            lines.emplace_back();
-        }
-        lines.back() += (lines.back().empty() ? "" : " ") + word;
-    }
-    return lines;
-}
-
 std::string names_of(const CLI::Option& option) {
     std::string names;
     for (const std::string& name : option.get_snames()) names += ", -" + name;

@@ -26,7 +26,4 @@ std::vector<std::string> required_arguments(const CLI::App& app);
 /// Returns the visible subcommands. Hidden ones have an empty group.
 std::vector<const CLI::App*> shown_subcommands(const CLI::App& app);
 
-/// Breaks a text into lines of at most `columns` columns. A single longer word makes a longer line.
-std::vector<std::string> wrap(std::string_view text, std::size_t columns);
-
 }  // namespace tensorpool::command

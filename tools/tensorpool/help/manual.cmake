@@ -2,7 +2,10 @@
 # it parses its own command line.
 set(manual_folder ${CMAKE_CURRENT_BINARY_DIR}/manual)
 set(manual_pages ${manual_folder}/tensorpool.1)
-foreach(subcommand ls top stat events serve record run trim explain profile leaks holders replay inspect plan export doctor)
+set(subcommands ${TENSORPOOL_SUBCOMMANDS})
+list(TRANSFORM subcommands REPLACE ":.*" "")
+list(REMOVE_ITEM subcommands manual)
+foreach(subcommand IN LISTS subcommands)
   list(APPEND manual_pages ${manual_folder}/tensorpool-${subcommand}.1)
 endforeach()
 set(metrics_page ${manual_folder}/tensorpool-metrics.7)

@@ -1,14 +1,12 @@
-#include <CLI/CLI.hpp>
 
 #include <memory>
 #include <string>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "holders/request.hpp"
-#include "options.hpp"
-#include "record/time_text.hpp"
-#include "subcommands.hpp"
+#include "common/units.hpp"
+#include "formats/holders/answer.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -18,14 +16,12 @@ struct HoldersOptions {
     std::string patience = "3s";
 };
 
-int show_holders(const HoldersOptions& options, const Settings& settings) try {
+int show_holders(const HoldersOptions& options, const Settings& settings) {
     const StatisticsReader process = attach_chosen(settings);
-    const holders::Answer answer = holders::ask(process, *record::parse_time(options.patience));
+    const holders::Answer answer = holders::ask(process, *parse_time(options.patience));
     print_line(settings.json ? to_json(answer, process.process(), options.top)
                              : to_text(answer, process.process(), options.top, sizes_of(settings)));
     return success;
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 constexpr const char* footer =
@@ -55,24 +51,17 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_holders(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("holders", "Name what refers to the largest arrays of Python");
     const auto options = std::make_shared<HoldersOptions>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"holders", "Name what refers to the largest arrays of Python", footer, details},
+        [&settings, options] { return show_holders(*options, settings); });
     add_process_options(*command, settings);
-    command->add_option("--top", options->top, "Number of arrays, at most 10 (10)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 10));
-    command
-        ->add_option("--for", options->patience,
-                     "Time to wait for the answer, such as 10s or 5min (3s)")
-        ->option_text("TIME")
-        ->check(CLI::Validator(record::problem_of_time, ""));
+    add_option(*command, "--top N", options->top, "Number of arrays, at most 10 (10)",
+               CLI::Range(1, 10));
+    add_option(*command, "--for TIME", options->patience,
+               "Time to wait for the answer, such as 10s or 5min (3s)", problem_of_time);
     add_output_options(*command, settings);
-    command->footer(footer);
-    settings.details["holders"] = details;
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return show_holders(*options, settings); };
-    });
     return command;
 }
 

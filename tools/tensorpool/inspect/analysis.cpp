@@ -1,13 +1,19 @@
 #include "inspect/analysis.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <stdexcept>
 #include <unordered_map>
 #include <utility>
-#include "inspect/symbols/frame_names.hpp"
+#include <vector>
+
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::inspect {
-
 namespace {
+
+constexpr std::size_t max_searched = 20'000;
+constexpr std::chrono::milliseconds search_budget{200};
 
 /// A histogram with rows from 0, from `second`, from ten times that, and so on up to `last`.
 class Histogram {
@@ -26,26 +32,6 @@ public:
 private:
     std::vector<LifetimeRow> rows_;
 };
-
-}  // namespace
-
-Lifetimes lifetimes_of(const History& history) {
-    Histogram by_time(1'000, 100'000'000'000);  // 1 us to 100 s
-    Histogram by_calls(10, 10'000'000);
-    const auto& calls = history.recording().calls;
-    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
-        const Lifetime& lifetime = history.lifetimes()[i];
-        const std::uint32_t born = history.facts(i).born;
-        if (born == BlockFacts::none || lifetime.end == Lifetime::none || lifetime.end < born)
-            continue;
-        if (calls[lifetime.end].action == TraceAction::resize) continue;  // the block continues
-        by_time.add(history.time_of(lifetime.end) - history.time_of(born), lifetime.bytes);
-        by_calls.add(lifetime.end - born, lifetime.bytes);
-    }
-    return {by_time.take(), by_calls.take()};
-}
-
-namespace {
 
 std::vector<SizeRow> all_sizes(const History& history) {
     std::unordered_map<std::uint64_t, std::uint64_t> requests;
@@ -67,17 +53,6 @@ std::vector<SizeRow> largest(const History& history, std::size_t max_rows, Key k
     rows.resize(std::min(rows.size(), max_rows));
     return rows;
 }
-
-}  // namespace
-
-std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows) {
-    return largest(history, max_rows, [](const SizeRow& row) { return row.total(); });
-}
-
-std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows) {
-    return largest(history, max_rows, [](const SizeRow& row) { return row.requests; });
-}
-namespace {
 
 // The number of moments in the timeline: as fine as a chart of 1,000 pixels can show.
 constexpr std::size_t stretches = 480;
@@ -134,6 +109,42 @@ void find_left(const History& history, Analysis& analysis) {
 }
 
 }  // namespace
+
+Planned plan_of(const History& history) {
+    const std::vector<TensorLifetime> lifetimes = steps_of(history.recording(), history.order());
+    const bool searched = lifetimes.size() <= max_searched;
+    const std::chrono::nanoseconds budget = searched ? search_budget : std::chrono::nanoseconds(0);
+    try {
+        const MemoryPlan plan = plan_memory(lifetimes, {.budget = budget});
+        return {true, searched, plan.peak_bytes, plan.lower_bound_bytes, plan.optimal, plan.method};
+    } catch (const std::invalid_argument&) {
+        return {};
+    }
+}
+
+Lifetimes lifetimes_of(const History& history) {
+    Histogram by_time(1'000, 100'000'000'000);  // 1 us to 100 s
+    Histogram by_calls(10, 10'000'000);
+    const auto& calls = history.recording().calls;
+    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        const std::uint32_t born = history.facts(i).born;
+        if (born == BlockFacts::none || lifetime.end == Lifetime::none || lifetime.end < born)
+            continue;
+        if (calls[lifetime.end].action == TraceAction::resize) continue;  // the block continues
+        by_time.add(history.time_of(lifetime.end) - history.time_of(born), lifetime.bytes);
+        by_calls.add(lifetime.end - born, lifetime.bytes);
+    }
+    return {by_time.take(), by_calls.take()};
+}
+
+std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows) {
+    return largest(history, max_rows, [](const SizeRow& row) { return row.total(); });
+}
+
+std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows) {
+    return largest(history, max_rows, [](const SizeRow& row) { return row.requests; });
+}
 
 Analysis analyse(const Recording& recording, std::size_t top) {
     const History history(recording);

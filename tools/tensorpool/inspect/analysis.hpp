@@ -7,13 +7,30 @@
 #include <string>
 #include <vector>
 
+#include <tensorpool/memory_plan.hpp>
+
+#include "formats/trace/history.hpp"
 #include "inspect/groups.hpp"
-#include "inspect/history.hpp"
-#include "inspect/planned.hpp"
-#include "inspect/sites.hpp"
 #include "inspect/timeline.hpp"
 
 namespace tensorpool::command::inspect {
+
+using trace::History;
+using trace::Lifetime;
+
+struct Planned {
+    bool made = false;      ///< false: the sizes in a damaged file exceed any memory
+    bool searched = false;  ///< searched after the greedy orders, for at most a fifth of a second
+    std::uint64_t peak_bytes = 0;
+    std::uint64_t lower_bound_bytes = 0;
+    bool optimal = false;
+    PlanMethod method = PlanMethod::none;
+};
+
+/// Plans all blocks in one block of memory, each aligned to 64 bytes as in a pool, or as requested
+/// if that is more. For more than 20,000 blocks it uses only greedy orders, so that the report is
+/// not delayed.
+Planned plan_of(const History& history);
 
 /// The blocks with a lifetime of at least `from`, and below the next row's `from`. Rows are powers
 /// of ten.

@@ -1,16 +1,23 @@
 #pragma once
 
 /// @file
-/// Groups blocks by their source (pool, arena or scratch) or by the scope that requested them.
+/// Groups blocks by their source (pool, arena or scratch), by the scope that requested them, or by
+/// the call site that sampled stacks show.
 
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "inspect/history.hpp"
+#include "formats/symbols/frame_names.hpp"
+#include "formats/trace/history.hpp"
 
 namespace tensorpool::command::inspect {
+
+using trace::BlockFacts;
+using trace::History;
+using trace::Lifetime;
+using trace::Recording;
 
 enum class GroupBy { source, scope };
 
@@ -49,5 +56,28 @@ std::vector<Share> shares_of(const History& history, const Groups& groups,
                              const ChosenLives& chosen);
 /// Returns whether the block is alive at the end of a process whose recording is complete.
 bool is_left(const History& history, const Lifetime& lifetime) noexcept;
+
+using symbols::FrameName;
+using symbols::FrameNames;
+
+/// A call site and its blocks alive, estimated from samples. Each sample stands for the average
+/// number of requests of its size until one of them is sampled.
+struct Site {
+    std::string name;
+    double bytes = 0;
+    double blocks = 0;
+    std::uint64_t samples = 0;
+    std::vector<std::string> stack;  ///< of its largest sample, innermost first
+};
+
+struct Sites {
+    std::vector<Site> largest;  ///< the largest first
+    std::uint64_t samples = 0;  ///< samples of all sites, including those left out
+    double bytes = 0;
+};
+
+/// Returns the call sites of the blocks for which `chosen` is true, at most `max_sites` of them.
+Sites sites_of(const History& history, FrameNames& names, std::size_t max_sites,
+               const ChosenLives& chosen);
 
 }  // namespace tensorpool::command::inspect

@@ -1,16 +1,12 @@
-#include "subcommands.hpp"
-
-#include <CLI/CLI.hpp>
+#include "common/options.hpp"
 
 #include <fmt/format.h>
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
+#include "formats/trace/recording.hpp"
+#include "inspect/model/inspect_model.hpp"
 #include "inspect/report/reports.hpp"
-#include "inspect/written_file.hpp"
-#include "model/inspect_model.hpp"
-#include "options.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -35,7 +31,7 @@ int inspect_trace(const Settings& settings, const InspectOptions& options) {
     const inspect::Analysis analysis = inspect::analyse(recording, options.top);
     const Sizes sizes = sizes_of(settings);
     if (!options.html.empty()) {
-        inspect::WrittenFile file(options.html, options.path);
+        WrittenFile file(options.html, options.path);
         file.write(inspect::html_report(analysis, options.path, sizes, options.top));
         file.finish();
     }
@@ -59,46 +55,44 @@ int inspect_file(const Settings& settings, const InspectOptions& options) {
                                    printable(options.path)));
 }
 
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool inspect train.trace --html report.html\n"
+    "  tensorpool inspect model.gguf --json | jq .by_type\n"
+    "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0";
+
+constexpr const char* details =
+    "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. "
+    "The PLAN is a layout of the recorded blocks with their lifetimes known in advance, each "
+    "aligned to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than "
+    "20,000 blocks only its greedy orders are used. HELD is the memory that pools, arenas and "
+    "scratches had taken from the system, if the recording contains it. BLOCKS includes the "
+    "rounding of the pool, PAGES the rest of each page on which a block lies, and ADDRESSES "
+    "USED all addresses that any block had up to then, which is what a pool holds that never "
+    "releases memory.\n\n"
+    "The page of --html needs no network. Call sites are shown if stacks were sampled, with "
+    "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on "
+    "the thread that requested it. Call sites are estimated from samples: a block of n bytes "
+    "is sampled with probability 1 - exp(-n/interval). The call site is the first function of "
+    "the stack that is not part of an allocator. Files that changed after the recording began "
+    "are not used for names.\n";
+
 }  // namespace
 
 CLI::App* add_inspect(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("inspect", "Report where memory went, or what a model needs");
     const auto options = std::make_shared<InspectOptions>();
-    command->add_option("FILE", options->path, "A trace, an RMM log, or a model")
-        ->option_text("FILE")
-        ->required();
-    command->add_option("--top", options->top, "Rows of long tables (10)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 10'000));
-    command->add_option("--html", options->html, "Write a page with a timeline instead")
-        ->option_text("REPORT.html");
+    CLI::App* const command =
+        add_subcommand(app, settings,
+                       {"inspect", "Report where memory went, or what a model needs", footer,
+                        model::manual_text() + details},
+                       [&settings, options] { return inspect_file(settings, *options); });
+    add_file(*command, options->path, "A trace, an RMM log, or a model");
+    add_option(*command, "--top N", options->top, "Rows of long tables (10)",
+               CLI::Range(1, 10'000));
+    add_option(*command, "--html REPORT.html", options->html,
+               "Write a page with a timeline instead");
     model::add_options(*command, options->model);
     add_output_options(*command, settings);
-    command->footer(
-        "Examples:\n"
-        "  tensorpool inspect train.trace --html report.html\n"
-        "  tensorpool inspect model.gguf --json | jq .by_type\n"
-        "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0");
-    settings.details["inspect"] =
-        model::manual_text() +
-        "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. "
-        "The PLAN is a layout of the recorded blocks with their lifetimes known in advance, each "
-        "aligned to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than "
-        "20,000 blocks only its greedy orders are used. HELD is the memory that pools, arenas and "
-        "scratches had taken from the system, if the recording contains it. BLOCKS includes the "
-        "rounding of the pool, PAGES the rest of each page on which a block lies, and ADDRESSES "
-        "USED all addresses that any block had up to then, which is what a pool holds that never "
-        "releases memory.\n\n"
-        "The page of --html needs no network. Call sites are shown if stacks were sampled, with "
-        "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on "
-        "the thread that requested it. Call sites are estimated from samples: a block of n bytes "
-        "is sampled with probability 1 - exp(-n/interval). The call site is the first function of "
-        "the stack that is not part of an allocator. Files that changed after the recording began "
-        "are not used for names.\n";
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return inspect_file(settings, *options); };
-    });
     return command;
 }
 

@@ -5,49 +5,6 @@
 #include <span>
 
 namespace tensorpool::command::inspect {
-
-LevelMeter::LevelMeter(const History& history)
-    : history_(history),
-      used_(history.recording().processes.size()),
-      held_(history.recording().sources.size()) {
-    for (const trace::RecordedProcess& process : history.recording().processes) {
-        pages_.emplace_back(std::max<std::uint64_t>(process.page_bytes, 1));
-    }
-}
-
-Range LevelMeter::address_range(std::size_t lifetime) const {
-    return range_of(history_.lifetimes()[lifetime].address, history_.facts(lifetime).block_bytes);
-}
-
-void LevelMeter::change_pages(std::size_t lifetime, bool added) {
-    PagesInUse& pages = pages_[history_.lifetimes()[lifetime].process];
-    const std::uint64_t before = pages.bytes();
-    added ? pages.add(address_range(lifetime)) : pages.remove(address_range(lifetime));
-    level_.page_bytes += pages.bytes() - before;
-}
-
-void LevelMeter::begin(std::size_t lifetime) {
-    ++level_.blocks;
-    level_.alive_bytes += history_.lifetimes()[lifetime].bytes;
-    level_.block_bytes += history_.facts(lifetime).block_bytes;
-    change_pages(lifetime, true);
-    RangesUsed& used = used_[history_.lifetimes()[lifetime].process];
-    const std::uint64_t before = used.bytes();
-    used.add(address_range(lifetime));
-    level_.used_bytes += used.bytes() - before;
-}
-
-void LevelMeter::end(std::size_t lifetime) {
-    --level_.blocks;
-    level_.alive_bytes -= history_.lifetimes()[lifetime].bytes;
-    level_.block_bytes -= history_.facts(lifetime).block_bytes;
-    change_pages(lifetime, false);
-}
-
-void LevelMeter::hold(const trace::CapacityChange& change) {
-    level_.held_bytes += change.bytes - held_[change.source];
-    held_[change.source] = change.bytes;
-}
 namespace {
 
 // The number of colours that people can distinguish; one of them is for all other groups.
@@ -252,6 +209,75 @@ private:
 };
 
 }  // namespace
+
+void PagesInUse::change(Range range, bool added) {
+    if (range.begin == range.end) return;
+    const std::uint64_t first = range.begin / page_bytes_;
+    const std::uint64_t last = (range.end - 1) / page_bytes_;
+    const bool whole_first = range.begin % page_bytes_ == 0;
+    const bool whole_last = range.end % page_bytes_ == 0;
+    if (first == last) {
+        if (whole_first && whole_last) {
+            inner_ += added ? 1 : std::uint64_t{0} - 1;
+        } else {
+            change_page(first, added);
+        }
+        return;
+    }
+    if (!whole_first) change_page(first, added);
+    if (!whole_last) change_page(last, added);
+    const std::uint64_t inner = last - first + 1 - (whole_first ? 0U : 1U) - (whole_last ? 0U : 1U);
+    inner_ += added ? inner : 0 - inner;
+}
+
+void PagesInUse::change_page(std::uint64_t page, bool added) {
+    std::uint32_t& blocks = shared_[page];
+    blocks += added ? 1U : 0U - 1U;
+    if (blocks == 0) shared_.erase(page);
+}
+
+LevelMeter::LevelMeter(const History& history)
+    : history_(history),
+      used_(history.recording().processes.size()),
+      held_(history.recording().sources.size()) {
+    for (const trace::RecordedProcess& process : history.recording().processes) {
+        pages_.emplace_back(std::max<std::uint64_t>(process.page_bytes, 1));
+    }
+}
+
+Range LevelMeter::address_range(std::size_t lifetime) const {
+    return range_of(history_.lifetimes()[lifetime].address, history_.facts(lifetime).block_bytes);
+}
+
+void LevelMeter::change_pages(std::size_t lifetime, bool added) {
+    PagesInUse& pages = pages_[history_.lifetimes()[lifetime].process];
+    const std::uint64_t before = pages.bytes();
+    added ? pages.add(address_range(lifetime)) : pages.remove(address_range(lifetime));
+    level_.page_bytes += pages.bytes() - before;
+}
+
+void LevelMeter::begin(std::size_t lifetime) {
+    ++level_.blocks;
+    level_.alive_bytes += history_.lifetimes()[lifetime].bytes;
+    level_.block_bytes += history_.facts(lifetime).block_bytes;
+    change_pages(lifetime, true);
+    RangeSet& used = used_[history_.lifetimes()[lifetime].process];
+    const std::uint64_t before = used.bytes();
+    used.add(address_range(lifetime));
+    level_.used_bytes += used.bytes() - before;
+}
+
+void LevelMeter::end(std::size_t lifetime) {
+    --level_.blocks;
+    level_.alive_bytes -= history_.lifetimes()[lifetime].bytes;
+    level_.block_bytes -= history_.facts(lifetime).block_bytes;
+    change_pages(lifetime, false);
+}
+
+void LevelMeter::hold(const trace::CapacityChange& change) {
+    level_.held_bytes += change.bytes - held_[change.source];
+    held_[change.source] = change.bytes;
+}
 
 Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
                      std::size_t stretches) {

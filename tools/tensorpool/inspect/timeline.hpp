@@ -5,14 +5,38 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "formats/trace/history.hpp"
+#include "formats/trace/ranges.hpp"
 #include "inspect/groups.hpp"
-#include "inspect/history.hpp"
-#include "inspect/pages_in_use.hpp"
-#include "inspect/ranges_used.hpp"
 
 namespace tensorpool::command::inspect {
+
+using trace::Range;
+using trace::range_of;
+using trace::RangeSet;
+
+/// Counts the pages that contain a part of any block, which a pool cannot release. Inner pages of a
+/// block belong to that block only, so just the pages at its two ends are kept by number.
+class PagesInUse {
+public:
+    explicit PagesInUse(std::uint64_t page_bytes) noexcept : page_bytes_(page_bytes) {}
+
+    void add(Range range) { change(range, true); }
+    /// Removes a range. Requires: it was added.
+    void remove(Range range) { change(range, false); }
+    std::uint64_t bytes() const noexcept { return (inner_ + shared_.size()) * page_bytes_; }
+
+private:
+    void change(Range range, bool added);
+    void change_page(std::uint64_t page, bool added);
+
+    std::uint64_t page_bytes_;
+    std::uint64_t inner_ = 0;                                  // number of inner pages
+    std::unordered_map<std::uint64_t, std::uint32_t> shared_;  // blocks that begin or end in a page
+};
 
 struct Level {
     std::uint64_t blocks = 0;
@@ -32,7 +56,7 @@ public:
     void end(std::size_t lifetime);
     void hold(const trace::CapacityChange& change);
     const Level& level() const noexcept { return level_; }
-    const std::vector<RangesUsed>& used() const noexcept { return used_; }  ///< for each process
+    const std::vector<RangeSet>& used() const noexcept { return used_; }  ///< for each process
 
 private:
     Range address_range(std::size_t lifetime) const;
@@ -41,7 +65,7 @@ private:
     const History& history_;
     Level level_;
     std::vector<PagesInUse> pages_;
-    std::vector<RangesUsed> used_;
+    std::vector<RangeSet> used_;
     std::vector<std::uint64_t> held_;  // for each source
 };
 

@@ -1,21 +1,19 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <cstdlib>
+#include <map>
 
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/end_signals.hpp"
+#include "common/launch/launch.hpp"
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "leaks/ran_leaks.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/interval.hpp"
+#include "leaks/observation.hpp"
 #include "leaks/report.hpp"
-#include "options.hpp"
-#include "profile/formats.hpp"
-#include "profile/interval.hpp"
-#include "run/start.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -78,6 +76,30 @@ Observation observe(StatisticsReader& process, const Pace& pace) {
     return watch.observation();
 }
 
+/// Runs the program like `tensorpool run`, but without a report, and sets how it ended. Returns the
+/// observation of the process with the most iterations; an empty one if none was observed.
+Observation observe_program(const std::vector<std::string>& program, const LeaksOptions& options,
+                            launch::Outcome& outcome) {
+    Observation longest;
+    std::map<const StatisticsReader*, leaks::Watch> watches;
+    launch::Family::Looks looks;
+    looks.live = [&](StatisticsReader& process) {
+        leaks::Watch& watch = watches.try_emplace(&process, options.pace).first->second;
+        if (!watch.is_complete()) watch.look(process);
+    };
+    looks.longest_pause_ms = static_cast<int>(leaks::between_looks.count());
+    looks.last = [&](StatisticsReader& process) {
+        const auto watch = watches.find(&process);
+        if (watch == watches.end()) return;
+        const Observation& observation = watch->second.observation();
+        if (observation.profiles() > longest.profiles()) longest = observation;
+        watches.erase(watch);
+    };
+    const launch::Arguments arguments{.program = program, .with = options.with};
+    outcome = launch::Launch(arguments).run(looks);
+    return longest;
+}
+
 int report(const Observation& observation, const Settings& settings, const Pace& pace) {
     if (observation.profiles() < 2) {
         throw CommandError(
@@ -88,7 +110,7 @@ int report(const Observation& observation, const Settings& settings, const Pace&
     return report.leaks() == 0 ? success : finding;
 }
 
-int find_leaks(const Settings& settings, const LeaksOptions& options) try {
+int find_leaks(const Settings& settings, const LeaksOptions& options) {
     check(settings, options);
     if (settings.program.empty()) {
         StatisticsReader process = attach_chosen(settings);
@@ -99,29 +121,23 @@ int find_leaks(const Settings& settings, const LeaksOptions& options) try {
         return report(observe(process, options.pace), settings, options.pace);
     }
     setenv("TENSORPOOL_PROFILE", "on", 0);
-    const leaks::RanLeaks ran =
-        leaks::run_and_observe(settings.program, options.with, options.pace);
-    if (ran.observation.profiles() != 0) check(ran.observation.last());
-    const int status = report(ran.observation, settings, options.pace);
-    return ran.outcome.code == 0 && ran.outcome.signal == 0 ? status : run::end_like(ran.outcome);
-} catch (const AttachError& error) {
-    throw to_command_error(error);
+    launch::Outcome outcome;
+    const Observation observation = observe_program(settings.program, options, outcome);
+    if (observation.profiles() != 0) check(observation.last());
+    const int status = report(observation, settings, options.pace);
+    return outcome.code == 0 && outcome.signal == 0 ? status : launch::end_like(outcome);
 }
 
 void declare_options(CLI::App& command, Settings& settings, LeaksOptions& options) {
     add_process_options(command, settings);
     CLI::Option* const every =
-        command.add_option("--every", options.pace.seconds, "End an iteration after this time")
-            ->option_text("SECONDS")
-            ->check(CLI::Range(0.01, 86400.0));
-    command
-        .add_option("--mark", options.pace.mark,
-                    "End an iteration at marks with this text (at each mark)")
-        ->option_text("TEXT")
+        add_option(command, "--every SECONDS", options.pace.seconds,
+                   "End an iteration after this time", CLI::Range(0.01, 86400.0));
+    add_option(command, "--mark TEXT", options.pace.mark,
+               "End an iteration at marks with this text (at each mark)")
         ->excludes(every);
-    command.add_option("--iterations", options.pace.iterations, "Iterations to observe (20)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 10'000));
+    add_option(command, "--iterations N", options.pace.iterations, "Iterations to observe (20)",
+               CLI::Range(1, 10'000));
     add_parts_option(command, options.with);
     add_output_options(command, settings);
 }
@@ -169,15 +185,12 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_leaks(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("leaks", "Find call stacks whose memory grows with each iteration");
     const auto options = std::make_shared<LeaksOptions>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"leaks", "Find call stacks whose memory grows with each iteration", footer, details},
+        [&settings, options] { return find_leaks(settings, *options); });
     declare_options(*command, settings, *options);
-    command->footer(footer);
-    settings.details["leaks"] = details;
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return find_leaks(settings, *options); };
-    });
     return command;
 }
 

@@ -3,11 +3,16 @@
 /// @file
 /// The profiles of a process at the ends of its iterations.
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <tensorpool/heap_profile.hpp>
+#include <tensorpool/statistics_reader.hpp>
 
 #include "leaks/verdict.hpp"
 
@@ -39,6 +44,52 @@ private:
     HeapProfile last_;
     std::unordered_map<std::uint64_t, History> sites_;
     std::unordered_map<std::uint64_t, ProfileSite> before_;  // the sites of the profile before
+};
+
+/// The time between two calls of `Watch::look`: short, so that a profile shows the end of an
+/// iteration, not the middle of the next one.
+constexpr std::chrono::milliseconds between_looks{1};
+
+/// When an iteration ends, and how many are observed.
+struct Pace {
+    double seconds = 0;  ///< after this time; 0: at each mark on the timeline
+    std::string mark;    ///< only at marks with this text; "": at all marks
+    std::uint64_t iterations = 20;
+
+    bool is_by_marks() const noexcept { return seconds == 0; }
+};
+
+/// Takes a profile of one process at the end of each iteration. The first profile is taken at the
+/// first mark, or at once if iterations end after a time.
+///
+/// A profile counts once another iteration has ended. The last one of a process that ends may have
+/// been taken when the process had left its loop and freed what the loop kept.
+class Watch {
+public:
+    explicit Watch(Pace pace) : pace_(std::move(pace)) {}
+
+    /// Takes a profile if an iteration has ended since the last call. If several have, their
+    /// profiles are left out. Throws AttachError.
+    void look(StatisticsReader& process);
+
+    /// Whether the timeline has had a mark that ends an iteration, also before the first `look`.
+    bool has_marks() const noexcept { return has_marks_; }
+    bool is_complete() const noexcept { return observation_.profiles() > pace_.iterations; }
+    const Observation& observation() const noexcept { return observation_; }
+
+private:
+    bool has_ended(StatisticsReader& process);
+    bool has_time_passed();
+
+    Pace pace_;
+    Observation observation_;
+    std::uint64_t iterations_ = 0;
+    std::optional<HeapProfile> last_;  // does not count yet
+    std::uint64_t iterations_of_last_ = 0;
+    bool is_first_look_ = true;
+    bool has_marks_ = false;
+    std::uint64_t last_entry_ = 0;
+    std::chrono::steady_clock::time_point next_;
 };
 
 }  // namespace tensorpool::command::leaks

@@ -9,10 +9,9 @@
 #include <vector>
 
 #include "common/units.hpp"
+#include "formats/profile/named_profile.hpp"
 #include "leaks/observation.hpp"
 #include "leaks/verdict.hpp"
-#include "leaks/watch.hpp"
-#include "profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {
 

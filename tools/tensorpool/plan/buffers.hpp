@@ -1,14 +1,20 @@
 #pragma once
 
 /// @file
-/// The buffers of a file: lifetimes and, if present, offsets.
+/// The buffers of a file: their lifetimes and, if present, offsets. Readers throw FileError with
+/// `name` as the file's name.
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tensorpool/memory_plan.hpp>
+
+#include "common/output.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::planning {
 
@@ -27,5 +33,74 @@ std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes);
 /// Returns the highest end of a buffer.
 std::uint64_t peak_of(const std::vector<TensorLifetime>& lifetimes,
                       const std::vector<std::uint64_t>& offsets);
+
+enum class Field : std::uint8_t { id, lower, upper, size, alignment, offset };
+inline constexpr std::array field_names = {"id", "lower", "upper", "size", "alignment", "offset"};
+inline constexpr const char* all_field_names = "id, lower, upper, size, alignment and offset";
+constexpr const char* to_string(Field field) noexcept {
+    return field_names[static_cast<std::size_t>(field)];
+}
+/// Returns the field of this name, or nullopt if there is none.
+std::optional<Field> field_of(std::string_view name) noexcept;
+
+/// An invalid file of buffers. The message names the file, the position in it, what was found there
+/// and what was expected.
+class FileError : public CommandError {
+public:
+    FileError(const std::string& file, const std::string& position, const std::string& what);
+};
+
+/// An invalid field. The reader of the file that catches it adds the position.
+struct FieldProblem {
+    Field field;
+    std::string what;  ///< "found …, expected …"
+};
+
+/// Collects the fields of one buffer.
+class BufferFields {
+public:
+    /// Sets a field from its text in the file. Throws FieldProblem.
+    void set(Field field, std::string_view text);
+    bool has(Field field) const noexcept { return (given_ & bit(field)) != 0; }
+    /// Appends the buffer to `buffers` and starts the next one. Throws FieldProblem for a field
+    /// that is missing or contradicts others.
+    void move_to(Buffers& buffers);
+
+private:
+    static constexpr unsigned bit(Field field) noexcept {
+        return 1U << static_cast<unsigned>(field);
+    }
+    void check(const Buffers& buffers) const;
+
+    unsigned given_ = 0;
+    std::string id_;
+    TensorLifetime lifetime_;
+    std::uint64_t offset_ = 0;
+};
+
+/// Returns "found \"text\"", cut if it is long, with control characters escaped.
+std::string found(std::string_view text);
+
+/// The maximum of sizes and offsets, so that the sum of two cannot overflow.
+inline constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 62) - 1;
+/// Parses a whole number from 0 to `max_bytes`. Returns nullopt for anything else.
+std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept;
+
+/// Reads buffers from CSV in the format of public benchmark sets. A header line names the columns
+/// `id,lower,upper,size[,alignment][,offset]` in any order; one line for each buffer follows. Lines
+/// may end with CR LF, blank lines are skipped, and values with commas are in double quotes.
+/// Without ids, buffers are numbered from 0.
+Buffers read_csv(std::string_view text, const std::string& name);
+
+/// Reads buffers from JSON: an array of objects with the field names of the CSV format, or an
+/// object that has such an array as `buffers` and optionally `peak_bytes`. Other members are
+/// ignored.
+Buffers read_json(std::string_view text, const std::string& name);
+
+/// Writes the buffers with the plan's offsets as CSV.
+void write_csv(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
+/// Writes the buffers with the plan's offsets, and the plan's peak, lower bound and method, as
+/// JSON.
+void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
 
 }  // namespace tensorpool::command::planning

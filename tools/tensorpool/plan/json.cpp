@@ -2,10 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
 #include "common/printable.hpp"
-#include "inspect/report/report_text.hpp"
-#include "plan/fields.hpp"
-#include "plan/formats.hpp"
+#include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
@@ -148,20 +147,20 @@ Buffers read_json(std::string_view text, const std::string& name) {
     return reader.take();
 }
 
-void write_json(const Buffers& buffers, const MemoryPlan& plan, inspect::WrittenFile& file) {
+void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file) {
     file.write(
         fmt::format("{{\"peak_bytes\": {}, \"lower_bound_bytes\": {}, \"method\": \"{}\", "
                     "\"optimal\": {},\n \"buffers\": [",
                     plan.peak_bytes, plan.lower_bound_bytes, to_string(plan.method), plan.optimal));
     for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
         const TensorLifetime& lifetime = buffers.lifetimes[i];
-        const Json buffer = {{"id", inspect::valid_utf8(buffers.ids[i])},
+        const Json buffer = {{"id", buffers.ids[i]},
                              {"lower", lifetime.begin},
                              {"upper", lifetime.end},
                              {"size", lifetime.bytes},
                              {"alignment", lifetime.alignment},
                              {"offset", plan.offsets[i]}};
-        file.write((i == 0 ? "\n  " : ",\n  ") + buffer.dump());
+        file.write((i == 0 ? "\n  " : ",\n  ") + json_line(buffer));
     }
     file.write("\n ]}\n");
 }

@@ -6,10 +6,10 @@
 #include <bit>
 #include <numeric>
 
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
+#include "common/units.hpp"
 #include "plan/scale.hpp"
 #include "plan/small_parts.hpp"
-#include "run/numbers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
@@ -115,16 +115,15 @@ private:
     }
 
     std::string head() const {
-        const std::string name =
-            inspect::escape_html(outcome_.file.substr(outcome_.file.rfind('/') + 1));
-        std::string what = fmt::format("{} buffers", run::with_commas(buffers_.lifetimes.size()));
-        if (!buffers_.origin.empty()) what += " of " + inspect::escape_html(buffers_.origin);
+        const std::string name = escape_html(outcome_.file.substr(outcome_.file.rfind('/') + 1));
+        std::string what = fmt::format("{} buffers", with_commas(buffers_.lifetimes.size()));
+        if (!buffers_.origin.empty()) what += " of " + escape_html(buffers_.origin);
         const std::size_t merged = buffers_.lifetimes.size() - drawn_.size();
         if (merged > 0) {
             what += fmt::format(
                 "; {} of them are too small or too many to be drawn individually and "
                 "are merged in grey",
-                run::with_commas(merged));
+                with_commas(merged));
         }
         return fmt::format(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {:g} {:g}\" role=\"img\">\n"
@@ -182,7 +181,7 @@ private:
             "<rect class=\"c{}{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
             "height=\"{:.1f}\"><title>{}: {} at {}, {} to {}</title></rect>\n",
             class_of(lifetime.bytes), is_thin(part) ? " f" : "", part.left, part.top,
-            part.right - part.left, part.bottom - part.top, inspect::escape_html(buffers_.ids[i]),
+            part.right - part.left, part.bottom - part.top, escape_html(buffers_.ids[i]),
             format_size(lifetime.bytes), outcome_.plan.offsets[i], lifetime.begin, lifetime.end);
     }
 

@@ -1,6 +1,4 @@
-#include "subcommands.hpp"
-
-#include <CLI/CLI.hpp>
+#include "common/options.hpp"
 
 #include <fmt/format.h>
 
@@ -14,13 +12,11 @@
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "options.hpp"
-#include "plan/formats.hpp"
+#include "common/units.hpp"
+#include "plan/buffers.hpp"
 #include "plan/picture.hpp"
-#include "plan/read_file.hpp"
+#include "plan/recorded_buffers.hpp"
 #include "plan/report.hpp"
-#include "record/time_text.hpp"
-#include "run/size_text.hpp"
 
 namespace tensorpool::command {
 namespace planning {
@@ -29,7 +25,7 @@ namespace {
 struct Options {
     std::string file;
     std::string budget = "10s";
-    std::string capacity;
+    std::uint64_t capacity = 0;
     std::string output;
     std::string picture;
     bool check = false;
@@ -37,14 +33,10 @@ struct Options {
 };
 
 std::optional<std::chrono::nanoseconds> parse_budget(const std::string& text) {
-    return text == "0" ? std::chrono::nanoseconds(0) : record::parse_time(text);
+    return text == "0" ? std::chrono::nanoseconds(0) : parse_time(text);
 }
 std::string problem_of_budget(const std::string& text) {
-    return parse_budget(text) ? "" : record::problem_of_time(text);
-}
-
-std::uint64_t capacity_of(const Options& options) {
-    return options.capacity.empty() ? 0 : *run::parse_size(options.capacity);
+    return parse_budget(text) ? "" : problem_of_time(text);
 }
 
 /// Runs `part` and reports invalid lifetimes and plans as errors of the file.
@@ -83,7 +75,7 @@ Outcome make(const Options& options, const Buffers& buffers) {
     const auto begin = std::chrono::steady_clock::now();
     outcome.plan = with_file_name(options.file, [&] {
         return plan_memory(buffers.lifetimes, {.budget = *parse_budget(options.budget),
-                                               .enough_bytes = capacity_of(options)});
+                                               .enough_bytes = options.capacity});
     });
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     outcome.seconds = took.count();
@@ -92,14 +84,14 @@ Outcome make(const Options& options, const Buffers& buffers) {
 }
 
 void write_plan(const Options& options, const Buffers& buffers, const MemoryPlan& plan) {
-    inspect::WrittenFile file(options.output, options.file);
+    WrittenFile file(options.output, options.file);
     options.output.ends_with(".json") ? write_json(buffers, plan, file)
                                       : write_csv(buffers, plan, file);
     file.finish();
 }
 
 void write_picture(const Options& options, const Buffers& buffers, const Outcome& outcome) {
-    inspect::WrittenFile file(options.picture, options.file);
+    WrittenFile file(options.picture, options.file);
     file.write(picture_of(buffers, outcome));
     file.finish();
 }
@@ -111,7 +103,7 @@ int plan_file(const Settings& settings, const Options& options) {
     outcome.file = options.file;
     outcome.origin = buffers.origin;
     outcome.buffers = buffers.lifetimes.size();
-    outcome.capacity_bytes = capacity_of(options);
+    outcome.capacity_bytes = options.capacity;
     if (!options.output.empty()) write_plan(options, buffers, outcome.plan);
     if (!options.picture.empty()) write_picture(options, buffers, outcome);
     print_line(settings.json ? report_json(outcome) : report_text(outcome, sizes_of(settings)));
@@ -124,40 +116,34 @@ void add_choice(CLI::App& command, Choice& choice) {
                                                       {"arenas", Kind::arenas},
                                                       {"devices", Kind::devices},
                                                       {"all", Kind::all}};
-    command
-        .add_option("--kind", choice.kind,
-                    "In a trace: pools, arenas, devices, all, or all but devices (host)")
-        ->option_text("KIND")
+    add_option(command, "--kind KIND", choice.kind,
+               "In a trace: pools, arenas, devices, all, or all but devices (host)")
         ->transform(CLI::CheckedTransformer(kinds));
-    command.add_option("--source", choice.sources, "In a trace: a pool's name; repeatable")
-        ->option_text("NAME");
-    command.add_option("--process", choice.process, "In a trace: the process (the largest)")
-        ->option_text("PID")
-        ->check(CLI::PositiveNumber);
-    command.add_option("--from", choice.from, "In a trace: the first call (0)")
-        ->option_text("CALL");
-    command.add_option("--to", choice.to, "In a trace: stop before this call (end)")
-        ->option_text("CALL");
+    add_option(command, "--source NAME", choice.sources, "In a trace: a pool's name; repeatable");
+    add_option(command, "--process PID", choice.process, "In a trace: the process (the largest)",
+               CLI::PositiveNumber);
+    add_option(command, "--from CALL", choice.from, "In a trace: the first call (0)");
+    add_option(command, "--to CALL", choice.to, "In a trace: stop before this call (end)");
 }
 
 void add_options(CLI::App& command, Options& options) {
-    command.add_option("FILE", options.file, "Buffers as CSV or JSON, a trace, or an RMM log")
-        ->option_text("FILE")
-        ->required();
-    command.add_option("--budget", options.budget, "Time for the search (10s)")
-        ->option_text("TIME")
-        ->check(problem_of_budget);
-    command.add_option("--capacity", options.capacity, "Target size; status 1 if exceeded")
-        ->option_text("SIZE")
-        ->check(run::problem_of_size);
+    add_file(command, options.file, "Buffers as CSV or JSON, a trace, or an RMM log");
+    add_option(command, "--budget TIME", options.budget, "Time for the search (10s)",
+               problem_of_budget);
+    add_option(command, "--capacity SIZE", options.capacity, "Target size; status 1 if exceeded")
+        ->transform(as_size());
     CLI::Option* const output =
-        command.add_option("-o,--output", options.output, "Write the plan, as CSV or .json")
-            ->option_text("FILE");
-    command.add_option("--svg", options.picture, "Draw the plan as SVG")->option_text("FILE");
+        add_option(command, "-o,--output FILE", options.output, "Write the plan, as CSV or .json");
+    add_option(command, "--svg FILE", options.picture, "Draw the plan as SVG");
     command.add_flag("--check", options.check, "Check the offsets in the file; do not plan")
         ->excludes(output);
     add_choice(command, options.choice);
 }
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool plan buffers.csv -o plan.csv --svg plan.svg\n"
+    "  tensorpool plan plan.csv --check";
 
 constexpr const char* details =
     "Computes an offset for each buffer in one block of memory, from lifetimes that are known in "
@@ -181,18 +167,13 @@ constexpr const char* details =
 }  // namespace planning
 
 CLI::App* add_plan(CLI::App& app, Settings& settings) {
-    CLI::App* const command = app.add_subcommand("plan", "Lay buffers out in minimal memory");
     const auto options = std::make_shared<planning::Options>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"plan", "Lay buffers out in minimal memory", planning::footer, planning::details},
+        [&settings, options] { return planning::plan_file(settings, *options); });
     planning::add_options(*command, *options);
     add_output_options(*command, settings);
-    command->footer(
-        "Examples:\n"
-        "  tensorpool plan buffers.csv -o plan.csv --svg plan.svg\n"
-        "  tensorpool plan plan.csv --check");
-    settings.details["plan"] = planning::details;
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return planning::plan_file(settings, *options); };
-    });
     return command;
 }
 

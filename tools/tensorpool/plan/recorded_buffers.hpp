@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "formats/trace/recording.hpp"
 #include "plan/buffers.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command::planning {
 
@@ -40,5 +40,12 @@ struct Choice {
 /// list of what the recording contains.
 Buffers buffers_of(const trace::Recording& recording, const Choice& choice,
                    const std::string& name);
+
+/// Reads buffers from CSV, JSON, a trace or a log of RMM; the beginning of the file determines the
+/// format. `choice` applies to traces and logs. Throws FileError, and the errors of trace readers.
+Buffers read_file(const std::string& path, const Choice& choice);
+
+/// Reads buffers from CSV or JSON in memory. `name` is the file's name in errors. Throws FileError.
+Buffers read_text(std::string_view text, const std::string& name);
 
 }  // namespace tensorpool::command::planning

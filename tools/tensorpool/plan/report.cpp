@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
 #include "common/printable.hpp"
-#include "inspect/report/report_text.hpp"
-#include "run/numbers.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
@@ -43,20 +43,11 @@ double gap_of(const MemoryPlan& plan) noexcept {
            static_cast<double>(plan.lower_bound_bytes);
 }
 
-std::string gap_text(std::uint64_t peak_bytes, std::uint64_t lower_bound_bytes) {
-    const std::uint64_t above = peak_bytes - lower_bound_bytes;
-    if (above == 0) return "0%";
-    const double percent =
-        static_cast<double>(above) / static_cast<double>(lower_bound_bytes) * 100;
-    // Smaller fractions are hard to read as percentages.
-    return percent < 0.001 ? format_size(above) : fmt::format("{:.3g}%", percent);
-}
-
 std::string report_text(const Outcome& outcome, Sizes sizes) {
     const MemoryPlan& plan = outcome.plan;
     std::string text = printable(outcome.file);
     if (!outcome.origin.empty()) text += ": " + outcome.origin;
-    text += line("buffers", run::with_commas(outcome.buffers),
+    text += line("buffers", with_commas(outcome.buffers),
                  outcome.checked ? "the offsets are valid: no buffers alive at once overlap" : "");
     text += line("lower bound", format_size(plan.lower_bound_bytes, sizes),
                  "maximum bytes alive at once");
@@ -67,18 +58,15 @@ std::string report_text(const Outcome& outcome, Sizes sizes) {
     }
     if (outcome.checked) return text;
     text += line("method", to_string(plan.method));
-    return text +
-           line("time", inspect::format_ns(static_cast<std::uint64_t>(outcome.seconds * 1e9)));
+    return text + line("time", format_ns(static_cast<std::uint64_t>(outcome.seconds * 1e9)));
 }
 
 std::string report_json(const Outcome& outcome) {
     const MemoryPlan& plan = outcome.plan;
-    nlohmann::ordered_json json = {{"file", inspect::valid_utf8(outcome.file)},
-                                   {"origin", inspect::valid_utf8(outcome.origin)},
-                                   {"buffers", outcome.buffers},
-                                   {"lower_bound_bytes", plan.lower_bound_bytes},
-                                   {"peak_bytes", plan.peak_bytes},
-                                   {"gap", gap_of(plan)}};
+    nlohmann::ordered_json json = {
+        {"file", outcome.file},          {"origin", outcome.origin},
+        {"buffers", outcome.buffers},    {"lower_bound_bytes", plan.lower_bound_bytes},
+        {"peak_bytes", plan.peak_bytes}, {"gap", gap_of(plan)}};
     if (outcome.checked) {
         json["holds"] = true;
     } else {
@@ -90,7 +78,7 @@ std::string report_json(const Outcome& outcome) {
         json["capacity_bytes"] = outcome.capacity_bytes;
         json["fits"] = fits(outcome);
     }
-    return json.dump();
+    return json_line(json);
 }
 
 }  // namespace tensorpool::command::planning

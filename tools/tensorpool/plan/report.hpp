@@ -24,8 +24,7 @@ struct Outcome {
 /// Returns how far the peak is above the lower bound, as a fraction of the lower bound; 0 if that
 /// is 0.
 double gap_of(const MemoryPlan& plan) noexcept;
-/// Returns the gap as text, such as "0%", "0.0123%" or "12.3%"; below 0.001% in bytes: "64 B".
-std::string gap_text(std::uint64_t peak_bytes, std::uint64_t lower_bound_bytes);
+
 inline bool fits(const Outcome& outcome) noexcept {
     return outcome.capacity_bytes == 0 || outcome.plan.peak_bytes <= outcome.capacity_bytes;
 }

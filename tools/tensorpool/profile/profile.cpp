@@ -1,24 +1,21 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include <cstdlib>
+#include <optional>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/launch/launch.hpp"
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "inspect/written_file.hpp"
-#include "options.hpp"
-#include "profile/formats.hpp"
-#include "profile/interval.hpp"
-#include "profile/ran_profile.hpp"
-#include "run/start.hpp"
-#include "subcommands.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/interval.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -93,31 +90,39 @@ std::string text_of(const profile::NamedProfile& named, const Settings& settings
     if (format == "pprof-legacy") return to_pprof_legacy(named);
     if (format == "collapsed") return to_collapsed(named);
     if (format == "speedscope") return to_speedscope(named);
-    if (format == "html") return to_flame_graph(named, before);
+    if (format == "html") return to_flame_graph(named, before).text;
     profile::TextOptions text = options.text;
     text.sizes = sizes_of(settings);
     return to_text(named, text);
 }
 
-/// Returns the profile of the program, and sets how it ended.
+/// Runs the program like `tensorpool run`, but without a report. Returns the last profile of the
+/// process with the highest peak, and sets how the program ended.
 HeapProfile run_program(const std::vector<std::string>& program, const ProfileOptions& options,
-                        run::Outcome& outcome) {
+                        launch::Outcome& outcome) {
     const bool is_given = !options.interval.empty();
     setenv("TENSORPOOL_PROFILE", is_given ? options.interval.c_str() : "on", is_given ? 1 : 0);
-    profile::RanProfile ran = profile::run_and_profile(program, options.with);
-    outcome = ran.outcome;
-    if (!ran.profile) {
+    std::optional<HeapProfile> highest;
+    std::uint64_t others = 0;
+    const auto look = [&](StatisticsReader& process) {
+        HeapProfile profile = process.heap_profile();
+        if (highest) ++others;
+        if (!highest || profile.peak_bytes > highest->peak_bytes) highest = std::move(profile);
+    };
+    const launch::Arguments arguments{.program = program, .with = options.with};
+    outcome = launch::Launch(arguments).run({.last = look, .live = {}});
+    if (!highest) {
         throw CommandError(finding, fmt::format("profile: no process of {} used a pool; "
                                                 "`tensorpool run` reports why",
                                                 printable(program.front())));
     }
-    if (ran.others != 0) {
+    if (others != 0) {
         print_error(
             fmt::format("tensorpool: this is the process with the highest peak; {} others "
                         "used a pool",
-                        ran.others));
+                        others));
     }
-    return std::move(*ran.profile);
+    return std::move(*highest);
 }
 
 /// Returns the profile of a running process. If it has none, sampling begins.
@@ -131,7 +136,7 @@ HeapProfile read_profile(const Settings& settings) {
                                    profile::turn_on(process)));
 }
 
-int profile_process(const Settings& settings, const ProfileOptions& options) try {
+int profile_process(const Settings& settings, const ProfileOptions& options) {
     check(settings, options);
     if (!options.interval.empty() && settings.program.empty()) {
         StatisticsReader process = attach_chosen(settings);
@@ -140,27 +145,24 @@ int profile_process(const Settings& settings, const ProfileOptions& options) try
     }
     nlohmann::ordered_json before;
     if (!options.compare.empty()) before = profile::read_json(options.compare);
-    run::Outcome outcome;
+    launch::Outcome outcome;
     HeapProfile of_process = settings.program.empty()
                                  ? read_profile(settings)
                                  : run_program(settings.program, options, outcome);
     const profile::NamedProfile named =
         profile::name_frames(std::move(of_process), value_of(settings, options));
-    inspect::WrittenFile file(options.output, options.compare);
+    WrittenFile file(options.output, options.compare);
     file.write(text_of(named, settings, options, before));
     file.finish();
-    return settings.program.empty() ? success : run::end_like(outcome);
-} catch (const AttachError& error) {
-    throw to_command_error(error);
+    return settings.program.empty() ? success : launch::end_like(outcome);
 }
 
 void declare_options(CLI::App& command, Settings& settings, ProfileOptions& options) {
     add_process_options(command, settings);
     command.add_flag("--live{live},--peak{peak},--allocated{allocated}", options.values,
                      "Sort by, or export, these bytes (live)");
-    command.add_option("--top", options.text.max_rows, "Rows of the table (10)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 10'000));
+    add_option(command, "--top N", options.text.max_rows, "Rows of the table (10)",
+               CLI::Range(1, 10'000));
     command.add_flag("--stacks", options.text.stacks, "Print the call stack below each row");
     command.add_flag("--lifetimes", options.text.lifetimes,
                      "Print how long freed blocks lived instead of bytes");
@@ -168,17 +170,12 @@ void declare_options(CLI::App& command, Settings& settings, ProfileOptions& opti
         "--pprof{pprof},--pprof-legacy{pprof-legacy},--collapsed{collapsed},"
         "--speedscope{speedscope},--html{html}",
         options.formats, "Export this format");
-    command
-        .add_option("--compare", options.compare,
-                    "With --html: an earlier profile, written by --json")
-        ->option_text("FILE");
-    command.add_option("-o,--output", options.output, "Write to this file (standard output)")
-        ->option_text("OUT");
-    command
-        .add_option("--interval", options.interval,
-                    "Sample at this mean distance from now on; off; or all")
-        ->option_text("SIZE")
-        ->check(CLI::Validator(profile::problem_of_interval, ""));
+    add_option(command, "--compare FILE", options.compare,
+               "With --html: an earlier profile, written by --json");
+    add_option(command, "-o,--output OUT", options.output, "Write to this file (standard output)");
+    add_option(command, "--interval SIZE", options.interval,
+               "Sample at this mean distance from now on; off; or all",
+               profile::problem_of_interval);
     add_parts_option(command, options.with);
     add_output_options(command, settings);
 }
@@ -217,15 +214,12 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_profile(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("profile", "Show which call stacks hold the memory of a process");
     const auto options = std::make_shared<ProfileOptions>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"profile", "Show which call stacks hold the memory of a process", footer, details},
+        [&settings, options] { return profile_process(settings, *options); });
     declare_options(*command, settings, *options);
-    command->footer(footer);
-    settings.details["profile"] = details;
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return profile_process(settings, *options); };
-    });
     return command;
 }
 

@@ -1,18 +1,15 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <cstdint>
 #include <memory>
 #include <string>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
+#include "common/units.hpp"
 #include "record/session.hpp"
-#include "record/time_text.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -23,8 +20,8 @@ struct Arguments {
     std::string path;
 };
 
-int record_process(const Arguments& arguments, const Settings& settings) try {
-    const auto time = record::parse_time(arguments.time);
+int record_process(const Arguments& arguments, const Settings& settings) {
+    const auto time = parse_time(arguments.time);
     StatisticsReader process = attach_chosen(settings);
     const std::string path = arguments.path.empty()
                                  ? fmt::format("tensorpool-{}.tpt", process.process())
@@ -42,22 +39,17 @@ int record_process(const Arguments& arguments, const Settings& settings) try {
     const std::string complaint = complaint_of(outcome);
     if (!complaint.empty()) throw CommandError(exit_code_of(outcome), complaint);
     return success;
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
     add_process_options(command, settings);
-    command.add_option("--for", arguments.time, "Duration, such as 10s or 5min (until Ctrl-C)")
-        ->option_text("TIME")
-        ->check(CLI::Validator(record::problem_of_time, ""));
-    command
-        .add_option("--stacks", arguments.stack_interval,
-                    "Record a call stack about every SIZE bytes allocated, such as 512KiB")
-        ->option_text("SIZE")
+    add_option(command, "--for TIME", arguments.time,
+               "Duration, such as 10s or 5min (until Ctrl-C)", problem_of_time);
+    add_option(command, "--stacks SIZE", arguments.stack_interval,
+               "Record a call stack about every SIZE bytes allocated, such as 512KiB")
         ->transform(CLI::AsSizeValue(true));
-    command.add_option("-o,--output", arguments.path, "The file to write (tensorpool-PID.tpt)")
-        ->option_text("FILE");
+    add_option(command, "-o,--output FILE", arguments.path,
+               "The file to write (tensorpool-PID.tpt)");
     add_output_options(command, settings);
 }
 
@@ -86,15 +78,12 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_record(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("record", "Record the calls of a running program into a file");
     const auto arguments = std::make_shared<Arguments>();
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"record", "Record the calls of a running program into a file", footer, details},
+        [&settings, arguments] { return record_process(*arguments, settings); });
     declare_options(*command, *arguments, settings);
-    command->footer(footer);
-    settings.details["record"] = details;
-    command->callback([&settings, arguments] {
-        settings.run = [&settings, arguments] { return record_process(*arguments, settings); };
-    });
     return command;
 }
 

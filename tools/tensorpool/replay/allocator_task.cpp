@@ -1,7 +1,10 @@
 #include "replay/allocator_task.hpp"
 
 #include <dlfcn.h>
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +13,7 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "replay/gauges.hpp"
-#include "replay/performance.hpp"
+#include "replay/play.hpp"
 
 namespace tensorpool::command::replay {
 namespace {
@@ -43,6 +46,144 @@ void set_up_pool() noexcept {
     pool.deallocate(pool.try_allocate(1));
 }
 
+/// Enough for any allocator's calls; only what is used takes memory.
+constexpr std::size_t stack_bytes = std::size_t{1} << 20;
+
+/// The answer of this process. If a thread fails, it writes the answer and ends the process.
+int answer_descriptor = -1;
+ReplayAnswer* present_answer = nullptr;
+
+[[noreturn]] void fail(const char* format, unsigned long long bytes, const void* block) noexcept {
+    ReplayAnswer& answer = *present_answer;
+    std::snprintf(answer.problem, sizeof answer.problem, format, bytes, block);
+    answer_and_end(answer_descriptor, answer);
+}
+
+constexpr PlayFailures failures = {
+    [](std::uint64_t bytes) { fail("it refused a request of %llu bytes", bytes, nullptr); },
+    [](const void* block, std::uint64_t bytes) {
+        fail(
+            "the content of the block of %llu bytes at %p has changed: another block overlaps it, "
+            "or a resize lost it",
+            bytes, block);
+    }};
+
+/// Maps zeroed items with all pages present. Ends the process with an error if there is no memory.
+template <class Item>
+std::span<Item> map_items(std::uint64_t count) noexcept {
+    if (count == 0) return {};
+    void* const mapped = mmap(nullptr, count * sizeof(Item), PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+    if (mapped == MAP_FAILED)
+        fail("there is no memory for a table of %llu bytes", count * sizeof(Item), nullptr);
+    return {static_cast<Item*>(mapped), static_cast<std::size_t>(count)};
+}
+
+template <class Calls>
+class Performance {
+public:
+    Performance(const PlanView& plan, Touch touch) noexcept
+        : stage_{plan,
+                 map_items<Slot>(plan.slots),
+                 map_items<Signal>(plan.slots),
+                 map_items<std::atomic<std::uint32_t>>(plan.stages.size()),
+                 map_items<Signal>(plan.stages.size()),
+                 touch},
+          players_(map_items<Player>(plan.threads.size())) {
+        for (std::size_t i = 0; i < plan.stages.size(); ++i) {
+            stage_.still_inside[i].store(plan.stages[i], std::memory_order_relaxed);
+        }
+    }
+
+    void perform(ReplayAnswer& answer) noexcept {
+        start_threads();
+        if (!reset_peak()) fail("/proc/self/clear_refs refuses to reset the peak", 0, nullptr);
+        answer.own_bytes = resident_bytes();
+        players_[0].play();
+        const Spent before = spent_so_far();
+        begin_.give();
+        play_and_join();
+        const Spent after = spent_so_far();
+        answer.peak_bytes = peak_bytes();
+        answer.elapsed_ns = after.elapsed_ns - before.elapsed_ns;
+        answer.user_ns = after.user_ns - before.user_ns;
+        answer.system_ns = after.system_ns - before.system_ns;
+        answer.minor_faults = after.minor_faults - before.minor_faults;
+        answer.major_faults = after.major_faults - before.major_faults;
+        add_counts(answer);
+    }
+
+private:
+    struct Player {
+        Performance* performance;
+        const PlannedThread* planned;
+        pthread_t thread;
+        PlayCounts counts;
+
+        void play() noexcept { counts = Play<Calls>(performance->stage_, failures).play(*planned); }
+    };
+
+    /// Starts all threads except the first, which makes the blocks from before the recording, and
+    /// the main thread; this thread plays both.
+    void start_threads() noexcept {
+        pthread_attr_t attributes;
+        pthread_attr_init(&attributes);
+        pthread_attr_setstacksize(&attributes, stack_bytes);
+        unsigned started = 0;
+        for (std::size_t i = 0; i < players_.size(); ++i) {
+            players_[i].performance = this;
+            players_[i].planned = &stage_.plan.threads[i];
+            if (i == 0 || players_[i].planned->is_main != 0) continue;
+            if (pthread_create(&players_[i].thread, &attributes, wait_and_play, &players_[i]) !=
+                0) {
+                fail("the system refuses thread %llu", i, nullptr);
+            }
+            ++started;
+        }
+        while (waiting_.load(std::memory_order_acquire) < started) usleep(100);
+    }
+    static void* wait_and_play(void* argument) noexcept {
+        Player& player = *static_cast<Player*>(argument);
+        player.performance->waiting_.fetch_add(1, std::memory_order_release);
+        player.performance->begin_.wait();
+        player.play();
+        return nullptr;
+    }
+    void play_and_join() noexcept {
+        for (Player& player : players_.subspan(1)) {
+            if (player.planned->is_main != 0) player.play();
+        }
+        for (Player& player : players_.subspan(1)) {
+            if (player.planned->is_main == 0) pthread_join(player.thread, nullptr);
+        }
+    }
+    void add_counts(ReplayAnswer& answer) const noexcept {
+        for (const Player& player : players_) {
+            answer.allocations += player.counts.allocations;
+            answer.deallocations += player.counts.deallocations;
+            answer.resizes += player.counts.resizes;
+        }
+    }
+
+    Stage stage_;
+    std::span<Player> players_;
+    Signal begin_;
+    std::atomic<unsigned> waiting_ = 0;
+};
+
+/// Reserves address space for blocks with known offsets.
+std::byte* map_offsets(std::uint64_t bytes) noexcept {
+    void* const mapped = mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (mapped == MAP_FAILED) fail("there is no address space of %llu bytes", bytes, nullptr);
+    return static_cast<std::byte*>(mapped);
+}
+
+PlanView with_planned_offsets(PlanView plan) noexcept {
+    plan.offsets = plan.planned_offsets;
+    return plan;
+}
+
 }  // namespace
 
 bool is_allocator_process(int count, const char* const* arguments) noexcept {
@@ -67,6 +208,30 @@ int run_allocator_process(int, const char* const* arguments) noexcept {
         std::snprintf(answer.problem, sizeof answer.problem, "the plan cannot be mapped");
     }
     answer_and_end(task.answer, answer);
+}
+
+void perform(const ReplayTask& task, const PlanView& plan, ReplayAnswer& answer) noexcept {
+    answer_descriptor = task.answer;
+    present_answer = &answer;
+    switch (task.calls) {
+        case Calls::floor:
+            FloorCalls::base = map_offsets(plan.offsets_bytes);
+            return Performance<FloorCalls>(plan, task.touch).perform(answer);
+        case Calls::plan:
+            PlannedCalls::base = map_offsets(plan.planned_bytes);
+            return Performance<PlannedCalls>(with_planned_offsets(plan), task.touch)
+                .perform(answer);
+        case Calls::pool:
+            return Performance<GlobalPoolCalls>(plan, task.touch).perform(answer);
+        case Calls::malloc:
+            return Performance<MallocCalls>(plan, task.touch).perform(answer);
+    }
+}
+
+void answer_and_end(int descriptor, const ReplayAnswer& answer) noexcept {
+    if (write(descriptor, &answer, sizeof answer) == sizeof answer) _exit(0);
+    dprintf(STDERR_FILENO, "tensorpool: %s\n", answer.problem);
+    _exit(1);
 }
 
 }  // namespace tensorpool::command::replay

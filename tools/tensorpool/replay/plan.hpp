@@ -13,9 +13,13 @@
 /// There is no deadlock: steps are made in the order of the recorded calls, and a step waits only
 /// for steps of earlier calls. So of all steps not done, that of the earliest call need not wait.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
+
+#include "common/posix.hpp"
 
 namespace tensorpool::command::replay {
 
@@ -93,5 +97,25 @@ struct Plan {
     std::uint64_t planned_bytes = 0;  ///< the size of the range with these offsets
     PlanStatistics statistics;
 };
+
+/// Writes the plan into a memory file, which the allocators' processes map. Throws CommandError if
+/// there is no memory.
+Descriptor file_of(const Plan& plan);
+
+/// A plan as mapped in another process.
+struct PlanView {
+    std::span<const PlannedThread> threads;
+    std::span<const Step> steps;
+    std::span<const std::uint32_t> stages;
+    std::span<const std::uint64_t> offsets;
+    std::uint64_t offsets_bytes = 0;
+    std::span<const std::uint64_t> planned_offsets;
+    std::uint64_t planned_bytes = 0;
+    std::uint32_t slots = 0;
+};
+
+/// Maps a plan until the process ends, with all pages present. Returns false on failure. Does not
+/// allocate.
+bool map_plan(int descriptor, PlanView& plan) noexcept;
 
 }  // namespace tensorpool::command::replay

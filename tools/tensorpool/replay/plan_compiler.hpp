@@ -2,8 +2,8 @@
 
 #include <cstdint>
 
+#include "formats/trace/recording.hpp"
 #include "replay/plan.hpp"
-#include "trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -1,20 +1,106 @@
 #pragma once
 
 /// @file
-/// Plays the steps of a thread. Allocates only what the steps allocate.
+/// Plays the steps of a thread and writes into its blocks. Allocates only what the steps allocate.
+
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
+#include <climits>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <span>
 
 #include "replay/plan.hpp"
-#include "replay/plan_file.hpp"
-#include "replay/signal.hpp"
-#include "replay/touch.hpp"
 
 namespace tensorpool::command::replay {
+
+enum class Touch : std::uint8_t {
+    none,   ///< nothing is written, so that no page becomes resident
+    first,  ///< one byte in each page of the block
+    all,    ///< every byte
+    check,  ///< every byte, verified before the block is freed or resized
+};
+
+inline constexpr std::uintptr_t touched_page_bytes = 4096;
+
+/// Writes one byte in each page of a block. Requires: `bytes` is above 0.
+inline void touch_pages(std::byte* block, std::uint64_t bytes) noexcept {
+    auto* volatile_block = static_cast<volatile std::byte*>(block);
+    volatile_block[0] = std::byte{1};
+    const auto address = reinterpret_cast<std::uintptr_t>(block);
+    std::uint64_t next = touched_page_bytes - address % touched_page_bytes;
+    for (; next < bytes; next += touched_page_bytes) volatile_block[next] = std::byte{1};
+}
+
+/// Returns a pattern that depends on the slot of a block, so that blocks alive at the same time
+/// have different contents.
+constexpr std::uint64_t pattern(std::uint32_t slot, std::uint64_t index) noexcept {
+    const std::uint64_t mixed = (std::uint64_t{slot} << 32 ^ index) * 0x9e3779b97f4a7c15;
+    return mixed ^ mixed >> 29;
+}
+
+/// Fills a block with the pattern of its slot.
+inline void fill(std::byte* block, std::uint64_t bytes, std::uint32_t slot) noexcept {
+    for (std::uint64_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = pattern(slot, at);
+        std::memcpy(block + at, &word, bytes - at < sizeof word ? bytes - at : sizeof word);
+    }
+}
+
+/// Returns whether the first `bytes` bytes are as `fill` wrote them.
+inline bool is_filled(const std::byte* block, std::uint64_t bytes, std::uint32_t slot) noexcept {
+    for (std::uint64_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
+        const std::uint64_t word = pattern(slot, at);
+        const std::size_t compared = std::min<std::uint64_t>(bytes - at, sizeof word);
+        if (std::memcmp(block + at, &word, compared) != 0) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/// A signal that is given once; any number of threads can wait for it. Does not allocate. All zero
+/// bytes are a signal that is not given.
+class Signal {
+public:
+    /// Gives the signal. What the thread wrote before is visible to the waiting threads.
+    void give() noexcept {
+        // Release: pairs with the acquire loads of `wait`.
+        if (state_.exchange(given, std::memory_order_release) == slept_on) wake();
+    }
+    /// Waits until the signal is given.
+    void wait() noexcept {
+        // Spins for about 2 µs, the cost of sleeping, because the other thread is mostly near.
+        for (int spin = 0; spin < 2000; ++spin) {
+            if (state_.load(std::memory_order_acquire) == given) return;
+        }
+        sleep();
+    }
+
+private:
+    enum State : std::uint32_t { none, given, slept_on };
+
+    void sleep() noexcept {
+        for (;;) {
+            std::uint32_t seen = none;
+            // If the state is `slept_on` already, this thread sleeps too.
+            state_.compare_exchange_strong(seen, slept_on, std::memory_order_acquire);
+            if (seen == given) return;
+            syscall(SYS_futex, &state_, FUTEX_WAIT_PRIVATE, slept_on, nullptr, nullptr, 0);
+        }
+    }
+    void wake() noexcept {
+        syscall(SYS_futex, &state_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+    }
+
+    std::atomic<std::uint32_t> state_ = none;
+};
+static_assert(sizeof(Signal) == 4);
 
 /// The entry of a block in the table: stored by the thread that allocates it, read by the thread
 /// that frees it.

@@ -1,6 +1,4 @@
-#include "subcommands.hpp"
-
-#include <CLI/CLI.hpp>
+#include "common/options.hpp"
 
 #include <fmt/format.h>
 
@@ -8,15 +6,14 @@
 #include <memory>
 #include <utility>
 
+#include <tensorpool/system_memory.hpp>
+
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "doctor/machine.hpp"
-#include "options.hpp"
+#include "replay/plan.hpp"
 #include "replay/plan_compiler.hpp"
-#include "replay/plan_file.hpp"
 #include "replay/replay_allocators.hpp"
 #include "replay/report.hpp"
-#include "replay/rounds.hpp"
 
 namespace tensorpool::command {
 namespace replay {
@@ -58,7 +55,7 @@ std::vector<ReplayAllocator> present(const ReplayOptions& options) {
 }
 
 void check_memory(const PlanStatistics& statistics, Touch touch) {
-    const std::uint64_t available = examine_machine().available_bytes;
+    const std::uint64_t available = get_available_memory();
     if (touch == Touch::none || statistics.max_alive_bytes <= available) return;
     throw CommandError(
         finding, fmt::format("the recording needs {} at once, but only {} are available; "
@@ -92,88 +89,80 @@ int replay(const Settings& settings, const ReplayOptions& options) {
     const std::vector<ReplayAllocator> allocators = present(options);
     auto [subject, plan] = prepare(options, allocators);
     check_memory(plan.statistics, options.touch);
-    const PlanFile file(plan);
+    const Descriptor file = file_of(plan);
     plan = {};
-    const std::vector<Result> results = play_rounds(allocators, options.rounds, options.touch,
-                                                    file.descriptor(), subject.statistics);
+    const std::vector<Result> results =
+        play_rounds(allocators, options.rounds, options.touch, file.number(), subject.statistics);
     print_line(settings.json ? report_json(subject, results)
                              : report_text(subject, results, sizes_of(settings)));
     return success;
 }
 
+void add_options(CLI::App& command, ReplayOptions& options) {
+    add_file(command, options.file, "A trace, or an RMM log (CSV)");
+    add_option(command, "--against NAMES", options.against,
+               "Allocators, separated by commas (all but plan): " + allocator_names())
+        ->delimiter(',');
+    add_option(command, "--option NAME=VALUE", options.pool_options,
+               "An option of the pool, as retain=512MiB; repeatable");
+    add_option(command, "--touch HOW", options.touch,
+               "Which bytes of each new block are written: first, one in each page (the default); "
+               "all, every byte; none; check, every byte, verified when it is freed")
+        ->transform(CLI::CheckedTransformer(
+            std::vector<std::pair<std::string, Touch>>(std::begin(touches), std::end(touches))));
+    add_option(command, "--process PID", options.process,
+               "The process to replay (the one with most bytes)", CLI::PositiveNumber);
+    add_option(command, "--rounds N", options.rounds, "Rounds, each with all allocators (5)",
+               CLI::Range(1, 1000));
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool replay train.tpt\n"
+    "  tensorpool replay train.tpt --against pool,jemalloc --rounds 11\n"
+    "  tensorpool replay train.tpt --against pool,pool:retain_ms=0:huge_pages=auto";
+
+constexpr const char* details =
+    "Each allocator replays the calls of one process in a process of its own, on as many "
+    "threads as were recorded. Each thread makes its calls in the recorded order, as fast as "
+    "possible. A free waits for its allocation. A thread also waits until the others are "
+    "within a sixteenth of the maximum bytes alive at once, or 4 MiB, so that about the same "
+    "blocks are alive at once as in the recording. The program's work between its calls is "
+    "left out, except for touching its blocks. Blocks of arenas and scratches are replayed as "
+    "blocks of the allocator; device memory is left out. Blocks allocated before the recording "
+    "are allocated before the clock runs; blocks that were never freed are not freed. Requests "
+    "with an alignment of at most 64 bytes are made by malloc, as programs do.\n\n"
+    "TIME is the time from the first call to the last, CPU the user and system time of all "
+    "threads, SYSTEM the system's part of that, FAULTS the minor page faults. PEAK is the "
+    "maximum resident memory (VmHWM, exact to a few hundred KiB) less that before the first "
+    "block, and WASTE is PEAK divided by the maximum bytes alive at once. Columns ending in "
+    "POOL are the allocator's value divided by the pool's in the same round: above 1 the pool "
+    "is better.\n\n"
+    "Allocators: pool is the process's global pool; glibc, tcmalloc, jemalloc and mimalloc "
+    "serve malloc, loaded by LD_PRELOAD, which is checked; jemalloc-tuned keeps freed memory "
+    "(dirty_decay_ms:-1, muzzy_decay_ms:-1, oversize_threshold:0). none is no allocator: it "
+    "replays the same calls with addresses that were computed before, so it shows the cost of "
+    "the replay itself, which no allocator can go below. plan uses a plan as `tensorpool plan` "
+    "makes it, within a second, in one mapping as large as the plan's peak, each block aligned "
+    "to 64 bytes as in the pool. It shows what a program can reach that knows its blocks in "
+    "advance. With several threads, the offsets are valid only in the recorded order. "
+    "Environment variables that tune any allocator are not passed on. An allocator that is not "
+    "installed is reported with its Debian package.\n\n"
+    "Options of the pool: ";
+
 }  // namespace
 }  // namespace replay
 
 CLI::App* add_replay(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("replay", "Replay a recording with several allocators");
     const auto options = std::make_shared<replay::ReplayOptions>();
-    command->add_option("FILE", options->file, "A trace, or an RMM log (CSV)")
-        ->option_text("FILE")
-        ->required();
-    command
-        ->add_option("--against", options->against,
-                     "Allocators, separated by commas (all but plan): " + replay::allocator_names())
-        ->option_text("NAMES")
-        ->delimiter(',');
-    command
-        ->add_option("--option", options->pool_options,
-                     "An option of the pool, as retain=512MiB; repeatable")
-        ->option_text("NAME=VALUE");
-    command
-        ->add_option("--touch", options->touch,
-                     "Which bytes of each new block are written: first, one in each page (the "
-                     "default); all, every byte; none; check, every byte, verified when "
-                     "it is freed")
-        ->option_text("HOW")
-        ->transform(CLI::CheckedTransformer(std::vector<std::pair<std::string, replay::Touch>>(
-            std::begin(replay::touches), std::end(replay::touches))));
-    command
-        ->add_option("--process", options->process,
-                     "The process to replay (the one with most bytes)")
-        ->option_text("PID")
-        ->check(CLI::PositiveNumber);
-    command->add_option("--rounds", options->rounds, "Rounds, each with all allocators (5)")
-        ->option_text("N")
-        ->check(CLI::Range(1, 1000));
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"replay", "Replay a recording with several allocators", replay::footer,
+         replay::details + replay::option_names() +
+             ". They are the same as in the environment; retain is TENSORPOOL_RETAIN_BYTES.\n"},
+        [&settings, options] { return replay::replay(settings, *options); });
+    replay::add_options(*command, *options);
     add_output_options(*command, settings);
-    command->footer(
-        "Examples:\n"
-        "  tensorpool replay train.tpt\n"
-        "  tensorpool replay train.tpt --against pool,jemalloc --rounds 11\n"
-        "  tensorpool replay train.tpt --against pool,pool:retain_ms=0:huge_pages=auto");
-    settings.details["replay"] =
-        "Each allocator replays the calls of one process in a process of its own, on as many "
-        "threads as were recorded. Each thread makes its calls in the recorded order, as fast as "
-        "possible. A free waits for its allocation. A thread also waits until the others are "
-        "within a sixteenth of the maximum bytes alive at once, or 4 MiB, so that about the same "
-        "blocks are alive at once as in the recording. The program's work between its calls is "
-        "left out, except for touching its blocks. Blocks of arenas and scratches are replayed as "
-        "blocks of the allocator; device memory is left out. Blocks allocated before the recording "
-        "are allocated before the clock runs; blocks that were never freed are not freed. Requests "
-        "with an alignment of at most 64 bytes are made by malloc, as programs do.\n\n"
-        "TIME is the time from the first call to the last, CPU the user and system time of all "
-        "threads, SYSTEM the system's part of that, FAULTS the minor page faults. PEAK is the "
-        "maximum resident memory (VmHWM, exact to a few hundred KiB) less that before the first "
-        "block, and WASTE is PEAK divided by the maximum bytes alive at once. Columns ending in "
-        "POOL are the allocator's value divided by the pool's in the same round: above 1 the pool "
-        "is better.\n\n"
-        "Allocators: pool is the process's global pool; glibc, tcmalloc, jemalloc and mimalloc "
-        "serve malloc, loaded by LD_PRELOAD, which is checked; jemalloc-tuned keeps freed memory "
-        "(dirty_decay_ms:-1, muzzy_decay_ms:-1, oversize_threshold:0). none is no allocator: it "
-        "replays the same calls with addresses that were computed before, so it shows the cost of "
-        "the replay itself, which no allocator can go below. plan uses a plan as `tensorpool plan` "
-        "makes it, within a second, in one mapping as large as the plan's peak, each block aligned "
-        "to 64 bytes as in the pool. It shows what a program can reach that knows its blocks in "
-        "advance. With several threads, the offsets are valid only in the recorded order. "
-        "Environment variables that tune any allocator are not passed on. An allocator that is not "
-        "installed is reported with its Debian package.\n\n"
-        "Options of the pool: " +
-        replay::option_names() +
-        ". They are the same as in the environment; retain is TENSORPOOL_RETAIN_BYTES.\n";
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return replay::replay(settings, *options); };
-    });
     return command;
 }
 

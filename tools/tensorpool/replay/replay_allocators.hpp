@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The allocators that can replay a recording.
+/// The allocators that can replay a recording, each in a process of its own.
 
 #include <span>
 #include <string>
@@ -38,5 +38,14 @@ std::string option_names();
 /// Returns the environment variables for options written as NAME=VALUE. Throws CommandError for an
 /// unknown name.
 Variables pool_variables(std::span<const std::string> options);
+
+/// Runs this program again with the allocator and waits for its end. `plan` is a file descriptor.
+/// Variables that tune allocators are not passed on, except those of `allocator`. Throws
+/// CommandError if the process ends without measurements.
+ReplayAnswer run_allocator(const ReplayAllocator& allocator, Touch touch, int plan);
+
+/// Returns why an allocator is not available, with a hint for the user; "" if it is available.
+/// Throws CommandError if the pool rejects its options.
+std::string why_unavailable(const ReplayAllocator& allocator);
 
 }  // namespace tensorpool::command::replay

@@ -1,30 +1,54 @@
 #pragma once
 
 /// @file
-/// The report that is printed when the program has ended.
+/// The report that is printed when the program has ended, and the file of --trace.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
-#include "run/arguments.hpp"
-#include "run/parts.hpp"
-#include "run/results.hpp"
-#include "run/trace_output.hpp"
+#include <tensorpool/live_trace.hpp>
+
+#include "common/launch/family.hpp"
+#include "common/launch/launch.hpp"
+#include "formats/trace/trace_writer.hpp"
 
 namespace tensorpool::command::run {
 
-/// How the program ended, and its resource usage.
-struct Outcome {
-    int code = 0;    ///< its exit code
-    int signal = 0;  ///< the signal that ended it; 0: none
-    double user_seconds = 0;
-    double system_seconds = 0;
-    std::uint64_t minor_faults = 0;
-    std::uint64_t peak_resident_bytes = 0;  ///< of the process with the largest peak
+class TraceOutput final : public launch::Recorder {
+public:
+    /// Throws CommandError if the file cannot be created.
+    explicit TraceOutput(const std::string& path) : path_(path), writer_(path) {}
+
+    std::size_t look(std::uint64_t process, LiveTrace& trace) override;
+    void finish(std::uint64_t process, LiveTrace& trace) override;
+    bool is_full() const noexcept override { return !writer_.problem().empty(); }
+    void flush() override { writer_.flush(); }
+
+    /// Returns "1,234 entries in FILE, 12 MiB", and what is missing.
+    std::string text() const;
+    const trace::TraceWriter& writer() const noexcept { return writer_; }
+    const std::string& path() const noexcept { return path_; }
+    std::uint64_t threads_left_out() const noexcept { return threads_left_out_; }
+
+private:
+    std::string path_;
+    trace::TraceWriter writer_;
+    std::uint64_t threads_left_out_ = 0;
 };
-/// Includes the usage of all children that have ended.
-Outcome outcome_of(int code, int signal);
+
+using launch::Outcome;
+using launch::Part;
+using launch::PartNotes;
+using launch::PlannedPart;
+using launch::ProcessResult;
+using launch::Results;
+
+/// The parsed command line.
+struct Arguments : launch::Arguments {
+    std::string trace;   ///< a path; "": no recording
+    std::string report;  ///< a path, or none; "": standard error
+};
 
 struct Report {
     const Arguments& arguments;

@@ -1,15 +1,21 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
-#include <CLI/CLI.hpp>
-
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
 
+#include "common/output.hpp"
+#include "common/posix.hpp"
 #include "common/printable.hpp"
-#include "options.hpp"
-#include "run/size_text.hpp"
-#include "run/start.hpp"
+#include "common/units.hpp"
+#include "run/report.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -17,32 +23,20 @@ namespace {
 using run::Arguments;
 
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
-    const CLI::Validator is_size(run::problem_of_size, "", "size");
     add_parts_option(command, arguments.with);
-    command.add_option("--limit", arguments.limit, "Maximum capacity of the pool of each process")
-        ->option_text("SIZE")
-        ->check(is_size);
-    command
-        .add_option("--budget", arguments.budget, "Set the budgets of pools and scopes from FILE")
-        ->option_text("FILE");
-    command
-        .add_option("--interpose-min", arguments.interpose_min,
-                    "With malloc: minimum size of pool blocks (64KiB)")
-        ->option_text("SIZE")
-        ->check(is_size);
-    CLI::Option* const trace = command
-                                   .add_option("--trace", arguments.trace,
-                                               "Record the calls of all processes of the program")
-                                   ->option_text("FILE");
-    command
-        .add_option("--stacks", arguments.stacks, "Also record a call stack about every SIZE bytes")
-        ->option_text("SIZE")
-        ->check(is_size)
+    add_option(command, "--limit SIZE", arguments.limit,
+               "Maximum capacity of the pool of each process", problem_of_size);
+    add_option(command, "--budget FILE", arguments.budget,
+               "Set the budgets of pools and scopes from FILE");
+    add_option(command, "--interpose-min SIZE", arguments.interpose_min,
+               "With malloc: minimum size of pool blocks (64KiB)", problem_of_size);
+    CLI::Option* const trace = add_option(command, "--trace FILE", arguments.trace,
+                                          "Record the calls of all processes of the program");
+    add_option(command, "--stacks SIZE", arguments.stacks,
+               "Also record a call stack about every SIZE bytes", problem_of_size)
         ->needs(trace);
-    command
-        .add_option("--report", arguments.report,
-                    "Write the report to FILE (standard error), or none")
-        ->option_text("FILE");
+    add_option(command, "--report FILE", arguments.report,
+               "Write the report to FILE (standard error), or none");
     command.add_flag("--json", settings.json, "Print the report as JSON, one object per line");
 }
 
@@ -63,6 +57,55 @@ std::vector<std::string> program_of(const CLI::App& command, const Settings& set
     throw CommandError(wrong_usage,
                        "run: no program given; name it after --, as in `tensorpool run -- "
                        "python3 train.py`");
+}
+
+/// The file for the report, opened before the program starts.
+class ReportOutput {
+public:
+    explicit ReportOutput(const std::string& path) : path_(path), is_wanted_(path != "none") {
+        if (path.empty() || !is_wanted_) return;
+        file_ = Descriptor(
+            ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
+        if (file_) return;
+        throw CommandError(run_failed, fmt::format("run: --report {} cannot be written: {}",
+                                                   printable(path), std::strerror(errno)));
+    }
+
+    bool is_wanted() const noexcept { return is_wanted_; }
+    void write(std::string_view text) const {
+        const auto bytes = std::as_bytes(std::span(text));
+        if (!file_) {
+            std::fwrite(text.data(), 1, text.size(), stderr);
+        } else if (!write_all(file_, bytes)) {
+            print_error(
+                fmt::format("tensorpool: run: --report {} could not be written completely: {}",
+                            printable(path_), std::strerror(errno)));
+        }
+    }
+
+private:
+    std::string path_;
+    bool is_wanted_;
+    Descriptor file_;
+};
+
+int run_and_report(Arguments& arguments, bool json) {
+    arguments.is_recorded = !arguments.trace.empty();
+    const launch::Launch launch(arguments);
+    const ReportOutput output(arguments.report);
+    std::optional<run::TraceOutput> trace;
+    try {
+        if (arguments.is_recorded) trace.emplace(arguments.trace);
+    } catch (const CommandError& error) {
+        throw CommandError(run_failed, fmt::format("run: --trace {}", error.what()));
+    }
+    run::TraceOutput* const recorder = trace ? &*trace : nullptr;
+    const auto report = [&](const launch::Outcome& outcome, const launch::Results& results) {
+        if (!output.is_wanted()) return;
+        const run::Report made{arguments, launch.parts(), outcome, results, recorder};
+        output.write(json ? to_json(made) : to_text(made));
+    };
+    return end_like(launch.run({}, recorder, report));
 }
 
 constexpr const char* footer =
@@ -129,19 +172,15 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_run(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("run", "Run a program with its memory from the pool");
     const auto arguments = std::make_shared<Arguments>();
+    CLI::App* const command = add_subcommand(
+        app, settings, {"run", "Run a program with its memory from the pool", footer, details},
+        [&app, &settings, arguments] {
+            arguments->program = program_of(*app.get_subcommand("run"), settings);
+            return run_and_report(*arguments, settings.json);
+        });
     declare_options(*command, *arguments, settings);
     command->prefix_command();
-    command->footer(footer);
-    settings.details["run"] = details;
-    command->callback([&settings, arguments, command] {
-        settings.run = [&settings, arguments, command] {
-            arguments->program = program_of(*command, settings);
-            return run::end_like(run::run_and_report(*arguments, settings.json));
-        };
-    });
     return command;
 }
 

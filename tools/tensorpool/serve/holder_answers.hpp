@@ -4,12 +4,11 @@
 /// Answers requests for what refers to the largest arrays of a process. They are only answered with
 /// a token, and only by POST, because the search stops the process.
 
-#include <httplib.h>
-
 #include <functional>
 #include <mutex>
 #include <string>
 
+#include "serve/http/messages.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
@@ -26,8 +25,8 @@ public:
     explicit HolderAnswers(const Watcher& watcher, Ask ask = ask_process)
         : watcher_(watcher), ask_(std::move(ask)) {}
 
-    /// Answers a request to /api/holders.
-    void answer(const httplib::Request& request, httplib::Response& response, bool has_token);
+    /// Answers a request to /api/holders. Throws Refusal.
+    Response answer(const Request& request, bool has_token);
 
 private:
     const Watcher& watcher_;

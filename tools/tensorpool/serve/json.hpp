@@ -9,7 +9,7 @@
 #include <tensorpool/timeline.hpp>
 #include <vector>
 
-#include "serve/watch/listed_process.hpp"
+#include "serve/watch/processes.hpp"
 
 namespace tensorpool::command::serve {
 

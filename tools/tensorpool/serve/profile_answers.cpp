@@ -8,15 +8,11 @@
 
 #include <nlohmann/json.hpp>
 
-#include "profile/formats.hpp"
-#include "profile/site_metrics.hpp"
-#include "serve/requests.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/site_metrics.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
-
-using httplib::Request;
-using httplib::Response;
 
 constexpr std::uint64_t ns_per_ms = 1'000'000;
 
@@ -29,59 +25,48 @@ std::string times_json(const std::vector<std::uint64_t>& times_ns) {
 }
 
 std::uint64_t time_in(const Request& request, const char* name) {
-    return number_in(request, name).value_or(0) * ns_per_ms;
+    return request.number(name).value_or(0) * ns_per_ms;
 }
 
 }  // namespace
 
-bool ProfileAnswers::answer(const Request& request, Response& response, bool has_token) {
-    const std::string& path = request.path;
-    if (path != "/api/profile" && path != "/api/profile/times" && path != "/flame-graph") {
-        return false;
-    }
+bool ProfileAnswers::has(std::string_view path) {
+    return path == "/api/profile" || path == "/api/profile/times" || path == "/flame-graph";
+}
+
+Response ProfileAnswers::answer(const Request& request, bool has_token) {
     if (!has_token) {
-        refuse(response, 403,
-               "call stacks are only shown if tensorpool serve was started with --token-file, "
-               "because any user of the machine can connect");
-    } else if (path == "/api/profile/times") {
-        const auto process = find_process(watcher_, request, response);
-        if (process) {
-            response.set_content(times_json(watcher_.profile_times(*process)), "application/json");
-        }
-    } else if (path == "/flame-graph") {
-        send_flame_graph(request, response);
-    } else if (const Named profile = find(request, response)) {
-        response.set_content(to_json(*profile).dump(), "application/json");
+        throw Refusal(403,
+                      "call stacks are only shown if tensorpool serve was started with "
+                      "--token-file, because any user of the machine can connect");
     }
-    return true;
+    const std::uint64_t process = find_process(watcher_, request);
+    if (request.path == "/api/profile/times") {
+        return {.body = times_json(watcher_.profile_times(process))};
+    }
+    const Named now = named(process, time_in(request, "time"));
+    if (!now) {
+        throw Refusal(404, fmt::format("no heap profile of process {} is kept for this time; "
+                                       "/api/profile/times lists the times",
+                                       process));
+    }
+    if (request.path == "/flame-graph") return flame_graph(*now, time_in(request, "before"));
+    return {.body = to_json(*now).dump()};
 }
 
 /// The page has a policy of its own, which lets no other script run, and may stand in our page.
-void ProfileAnswers::send_flame_graph(const Request& request, Response& response) {
-    const Named now = find(request, response);
-    if (!now) return;
+Response ProfileAnswers::flame_graph(const profile::NamedProfile& now,
+                                     std::uint64_t before_unix_ns) {
     nlohmann::ordered_json before;
-    if (const std::uint64_t time = time_in(request, "before"); time != 0) {
-        if (const Named older = named(now->profile.process, time)) before = to_json(*older);
+    if (before_unix_ns != 0) {
+        if (const Named older = named(now.profile.process, before_unix_ns))
+            before = to_json(*older);
     }
-    response.headers.erase("X-Frame-Options");
-    response.headers.erase("Content-Security-Policy");
-    response.set_header("Content-Security-Policy",
-                        profile::flame_graph_policy() + "; frame-ancestors 'self'");
-    response.set_content(to_flame_graph(*now, before), "text/html; charset=utf-8");
-}
-
-ProfileAnswers::Named ProfileAnswers::find(const Request& request, Response& response) {
-    const auto process = find_process(watcher_, request, response);
-    if (!process) return std::nullopt;
-    Named found = named(*process, time_in(request, "time"));
-    if (!found) {
-        refuse(response, 404,
-               fmt::format("no heap profile of process {} is kept for this time; "
-                           "/api/profile/times lists the times",
-                           *process));
-    }
-    return found;
+    HtmlPage page = to_flame_graph(now, before);
+    return {.type = "text/html; charset=utf-8",
+            .body = std::move(page.text),
+            .headers = {{"X-Frame-Options", "SAMEORIGIN"},
+                        {"Content-Security-Policy", page.policy + "; frame-ancestors 'self'"}}};
 }
 
 ProfileAnswers::Named ProfileAnswers::named(std::uint64_t process, std::uint64_t time_unix_ns) {

@@ -1,4 +1,4 @@
-#include "subcommands.hpp"
+#include "common/options.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -17,7 +17,6 @@
 
 #include "common/end_signals.hpp"
 #include "common/output.hpp"
-#include "serve/http/token.hpp"
 #include "serve/service.hpp"
 
 namespace tensorpool::command {
@@ -33,7 +32,7 @@ serve::Service::Options read(const Arguments& arguments) {
     serve::Service::Options options;
     options.address = serve::read_listen_address(arguments.listen);
     if (!arguments.token_file.empty()) options.token = serve::read_token_file(arguments.token_file);
-    if (options.token.empty() && !options.address.is_loopback()) {
+    if (options.token.empty() && !options.address.is_loopback) {
         throw CommandError(
             wrong_usage,
             fmt::format(
@@ -46,7 +45,7 @@ serve::Service::Options read(const Arguments& arguments) {
 
 /// The URL for a browser. An address that means all addresses cannot be opened, so it is replaced.
 std::string url_of(const serve::ListenAddress& address, int port) {
-    const std::string name = address.is_any() ? "127.0.0.1" : address.number;
+    const std::string name = address.is_any ? "127.0.0.1" : address.number;
     return fmt::format("http://{}/", serve::with_port(name, port));
 }
 
@@ -157,10 +156,9 @@ constexpr const char* details =
     "token if configured: authorization: {credentials_file: FILE}. The page prompts for it, or "
     "takes it from the address, as #token=TOKEN, and holds it in a cookie that ends with the "
     "server. Requests are answered only under the names of the address listened on, which keeps "
-    "pages of other sites out. To use another name, give it to --listen. At most 64 connections "
-    "can be open at once, and each page takes one. The last ten minutes are kept even while no "
-    "page "
-    "is open, and processes that ended are remembered for as long.\n";
+    "pages of other sites out. To use another name, give it to --listen. At most 64 pages can be "
+    "open at once; 16 more connections are left for other requests. The last ten minutes are kept "
+    "even while no page is open, and processes that ended are remembered for as long.\n";
 
 }  // namespace
 

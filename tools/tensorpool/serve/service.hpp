@@ -9,10 +9,7 @@
 
 #include "serve/http/gate.hpp"
 #include "serve/http/http_server.hpp"
-#include "serve/http/listener.hpp"
 #include "serve/statistics_site.hpp"
-#include "serve/watch/processes.hpp"
-#include "serve/watch/rounds.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
@@ -23,26 +20,25 @@ public:
         ListenAddress address;
         std::string token = {};  ///< "": none is required
         Limits limits = {};
-        std::chrono::milliseconds period = Rounds::usual_period;
+        std::chrono::milliseconds period{1000};  ///< of the rounds
     };
 
-    /// Serves until it is destroyed. Clients are answered once the processes have been read. Throws
-    /// CommandError if it cannot listen. `processes` must outlive this object.
+    /// Reads the processes once, then serves until it is destroyed. Throws CommandError if it
+    /// cannot listen. `processes` must outlive this object.
     Service(Processes& processes, const Options& options);
-    ~Service();
-    Service(const Service&) = delete;
-    Service& operator=(const Service&) = delete;
 
-    int port() const { return listener_.port(); }
+    int port() const { return server_.port(); }
 
 private:
-    Listener listener_;
+    void take_round();
+    void take_rounds(const std::stop_token& stop, std::chrono::milliseconds period);
+
+    HttpServer server_;
     Watcher watcher_;
     Gate gate_;
     StatisticsSite site_;
-    HttpServer server_;
-    Rounds rounds_;
-    std::thread thread_;
+    std::jthread rounds_;
+    std::jthread answers_;
 };
 
 }  // namespace tensorpool::command::serve

@@ -1,149 +1,128 @@
 #include "serve/statistics_site.hpp"
 
-#include <chrono>
-#include <optional>
+#include <memory>
+#include <string>
+#include <string_view>
 #include <vector>
 
-#include "metrics/metrics_text.hpp"
-#include "serve/assets.hpp"
-#include "serve/http/ascii.hpp"
+#include <nlohmann/json.hpp>
+
+#include <tensorpool/metrics.hpp>
+
+#include "page_assets.hpp"
 #include "serve/http/event_stream.hpp"
 #include "serve/json.hpp"
-#include "serve/requests.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
 
-using httplib::Request;
-using httplib::Response;
+Refusal no_token() {
+    return {401, "send the token of --token-file as Authorization: Bearer, or open the page"};
+}
 
-void refuse_without_token(Response& response) {
-    response.set_header("WWW-Authenticate", "Bearer realm=\"tensorpool\"");
-    refuse(response, 401,
-           "send the token of --token-file as Authorization: Bearer, or open the page");
+/// A generated module of the page: the table of metrics, indexed by what they belong to and by
+/// name.
+std::string metrics_module() {
+    nlohmann::ordered_json table;
+    for (const MetricDescription& metric : describe_metrics()) {
+        table[metric.of][metric.name] = {
+            {"unit", metric.unit}, {"sentence", metric.sentence}, {"pytorch", metric.pytorch}};
+    }
+    return "export const metrics = " + table.dump() + ";\n";
+}
+
+constexpr page::Asset no_page{
+    "/", "text/html; charset=utf-8",
+    "<!DOCTYPE html>\n<html lang=\"en\">\n<title>tensorpool</title>\n"
+    "<h1>The page is not built in</h1>\n"
+    "<p>This tensorpool was built without npm, which provides the charts of the page. "
+    "Install npm and rebuild, or use <code>tensorpool top</code>.</p>\n"
+    "<p>Available: <a href=\"/metrics\">/metrics</a> for Prometheus, "
+    "<a href=\"/api/processes\">/api/processes</a>, "
+    "<code>/api/snapshot?process=N</code> and <code>/api/stream?process=N</code>.</p>\n"
+    "</html>\n"};
+
+/// Returns the file at a path; null if there is none.
+const page::Asset* find_asset(std::string_view path) {
+    static const std::string module = metrics_module();
+    static const page::Asset metrics{"/metrics.js", "text/javascript; charset=utf-8", module};
+    if (path == "/" && page::find("/") == nullptr) return &no_page;
+    return path == metrics.path ? &metrics : page::find(path);
+}
+
+/// Returns a file of the page. These files are the same for all users and contain no statistics, so
+/// they are served without a token. They include the form that prompts for it. The status of the
+/// page itself is still "unauthorized", as that of every request without the token.
+Response file_of_page(const page::Asset& asset, bool is_admitted) {
+    Response response{.type = std::string(asset.type), .body = std::string(asset.content)};
+    if (!is_admitted) {
+        response.status = 401;
+        response.headers = no_token().response().headers;
+    }
+    return response;
 }
 
 }  // namespace
 
-httplib::Headers StatisticsSite::headers() const {
-    return {{"Content-Security-Policy",
-             "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
-             "object-src 'none'"},
-            {"X-Content-Type-Options", "nosniff"},
-            {"X-Frame-Options", "DENY"},
-            {"Referrer-Policy", "no-referrer"},
-            {"Cross-Origin-Resource-Policy", "same-origin"},
-            {"Cross-Origin-Opener-Policy", "same-origin"},
-            {"Cache-Control", "no-store"}};
+Response StatisticsSite::answer(const Request& request) {
+    gate_.check(request);
+    if (request.method == "POST") return answer_post(request);
+    if (const page::Asset* const asset = find_asset(request.path)) {
+        return file_of_page(*asset, request.path != "/" || gate_.admits(request));
+    }
+    if (!gate_.admits(request)) throw no_token();
+    return answer_data(request);
 }
 
-bool StatisticsSite::answer(const Request& request, Response& response) {
-    if (const std::optional<Refusal> refusal = gate_.refuse(request)) {
-        refuse(response, refusal->status, refusal->message);
-        return true;
-    }
-    if (request.method == "POST") return answer_post(request, response);
-    if (find_asset(request.path)) {
-        answer_asset(request, response);
-    } else if (!gate_.admits(request)) {
-        refuse_without_token(response);
-    } else {
-        answer_data(request, response);
-    }
-    return true;
+Response StatisticsSite::answer_post(const Request& request) {
+    if (request.path == "/api/session") return session(request);
+    if (!gate_.admits(request)) throw no_token();
+    if (request.path == "/api/holders") return holders_.answer(request, gate_.wants_token());
+    throw Refusal(405, "only /api/session and /api/holders accept POST");
 }
 
-/// Answers with a file of the page. These files are the same for all users and contain no
-/// statistics, so they are served without a token. They include the form that prompts for it. The
-/// status of the page itself is still "unauthorized", as that of every request without the token.
-void StatisticsSite::answer_asset(const Request& request, Response& response) const {
-    const std::optional<Asset> asset = find_asset(request.path);
-    response.set_content(asset->content.data(), asset->content.size(), std::string(asset->type));
-    if (request.path != "/" || gate_.admits(request)) return;
-    response.status = 401;
-    response.set_header("WWW-Authenticate", "Bearer realm=\"tensorpool\"");
+Response StatisticsSite::session(const Request& request) const {
+    const std::string type = lower(request.header("content-type"));
+    if (trimmed(std::string_view(type).substr(0, type.find(';'))) !=
+        "application/x-www-form-urlencoded") {
+        throw Refusal(415, "send token=… as application/x-www-form-urlencoded");
+    }
+    Response response{.status = 204};
+    if (!gate_.wants_token()) return response;
+    if (!gate_.is_token(read_parameters(request.body)["token"])) throw no_token();
+    response.headers["Set-Cookie"] = gate_.cookie();
+    return response;
 }
 
-bool StatisticsSite::answer_post(const Request& request, Response& response) {
-    if (request.path != "/api/session") {
-        if (!gate_.admits(request)) {
-            refuse_without_token(response);
-        } else if (request.path == "/api/holders") {
-            holders_.answer(request, response, gate_.wants_token());
-        } else {
-            refuse(response, 405, "only /api/session and /api/holders accept POST");
-        }
-        return true;
+Response StatisticsSite::answer_data(const Request& request) {
+    if (request.path == "/api/processes") return {.body = to_json(watcher_.processes())};
+    if (request.path == "/api/snapshot") {
+        return {.body = watcher_.view(find_process(watcher_, request)).value().moment->json()};
     }
-    const std::string type = request.get_header_value("Content-Type");
-    if (equal_letters(trimmed(type.substr(0, type.find(';'))),
-                      "application/x-www-form-urlencoded")) {
-        return false;
-    }
-    refuse(response, 415, "send token=… as application/x-www-form-urlencoded");
-    return true;
+    if (request.path == "/api/stream") return stream(request);
+    if (request.path == "/metrics") return metrics();
+    if (ProfileAnswers::has(request.path)) return profiles_.answer(request, gate_.wants_token());
+    throw Refusal(404,
+                  "available: /, /metrics, /flame-graph, /api/processes, /api/snapshot, "
+                  "/api/stream, /api/profile and /api/profile/times, and by POST /api/holders");
 }
 
-void StatisticsSite::take(const Request& request, Response& response) {
-    if (gate_.wants_token() && !gate_.is_token(request.get_param_value("token"))) {
-        return refuse_without_token(response);
-    }
-    if (gate_.wants_token()) response.set_header("Set-Cookie", gate_.cookie());
-    response.status = 204;
-}
-
-void StatisticsSite::answer_data(const Request& request, Response& response) {
-    if (request.path == "/api/processes") {
-        response.set_content(to_json(watcher_.processes()), "application/json");
-    } else if (request.path == "/api/snapshot") {
-        send_snapshot(request, response);
-    } else if (request.path == "/api/stream") {
-        send_stream(request, response);
-    } else if (request.path == "/metrics") {
-        send_metrics(response);
-    } else if (!profiles_.answer(request, response, gate_.wants_token())) {
-        refuse(response, 404,
-               "available: /, /metrics, /flame-graph, /api/processes, /api/snapshot, /api/stream, "
-               "/api/profile and /api/profile/times, and by POST /api/holders");
-    }
-}
-
-void StatisticsSite::send_metrics(Response& response) {
+Response StatisticsSite::metrics() {
     std::vector<ProcessSnapshot> snapshots;
     for (const auto& moment : watcher_.running()) snapshots.push_back(moment->snapshot());
-    std::vector<MetricFamily> sites;
-    if (gate_.wants_token()) sites = profiles_.metrics();
-    response.set_content(metrics_text(snapshots, sites), metrics_content_type);
-}
-
-void StatisticsSite::send_snapshot(const Request& request, Response& response) const {
-    const std::optional<std::uint64_t> process = find_process(watcher_, request, response);
-    if (!process) return;
-    if (const std::optional<View> view = watcher_.view(*process)) {
-        response.set_content(view->moment->json(), "application/json");
+    std::vector<MetricFamily> families = metric_families(snapshots);
+    if (gate_.wants_token()) {
+        const std::vector<MetricFamily> sites = profiles_.metrics();
+        families.insert(families.end(), sites.begin(), sites.end());
     }
+    return {.type = "text/plain; version=0.0.4; charset=utf-8", .body = to_prometheus(families)};
 }
 
-void StatisticsSite::send_stream(const Request& request, Response& response) {
-    const std::optional<std::uint64_t> process = find_process(watcher_, request, response);
-    if (!process) return;
-    const auto stream = std::make_shared<EventStream>(watcher_, *process);
-    const auto send = [this, stream](std::size_t, httplib::DataSink& sink) {
-        // Detects here that the client has closed the connection, rather than when the system's
-        // buffers are full.
-        if (!sink.is_writable()) return false;
-        const std::uint64_t rounds = watcher_.rounds();
-        std::string events = stream->next();
-        if (events.empty()) {
-            watcher_.wait(rounds, std::chrono::seconds(5));
-            events = stream->next();
-        }
-        // A comment keeps proxies from closing a silent connection.
-        if (events.empty()) events = ":\n\n";
-        return sink.write(events.data(), events.size());
-    };
-    response.set_header("X-Accel-Buffering", "no");
-    response.set_chunked_content_provider("text/event-stream", send);
+Response StatisticsSite::stream(const Request& request) {
+    const auto events = std::make_shared<EventStream>(watcher_, find_process(watcher_, request));
+    return {.type = "text/event-stream",
+            .headers = {{"X-Accel-Buffering", "no"}},
+            .next = [events] { return events->next(); }};
 }
 
 }  // namespace tensorpool::command::serve

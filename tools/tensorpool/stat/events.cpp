@@ -7,12 +7,11 @@
 
 #include <tensorpool/timeline.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -4,11 +4,10 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
 #include "stat/process_list.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {

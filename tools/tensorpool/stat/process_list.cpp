@@ -5,7 +5,7 @@
 
 #include "common/printable.hpp"
 #include "common/table.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

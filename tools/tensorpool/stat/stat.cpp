@@ -10,12 +10,11 @@
 #include <sstream>
 #include <string>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
 #include "stat/stat_line.hpp"
-#include "subcommands.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -209,9 +208,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "With --budgets, there is a row for each Budget, indented below its parent. HARD and SOFT "
         "are its limits, and SHARE is what is in use of the hard one, or else of the soft one. "
         "REFUSED counts the requests that one of its limits refused, ASKED how often a holder was "
-        "asked for memory because of them, and RECLAIMED what holders gave. RESERVED is the part "
-        "of "
-        "the memory in use that was set aside and no request has used yet.\n\n"
+        "asked for memory because of them, and RECLAIMED what holders gave.\n\n"
         "Below it is a row for each name of stashes or frozen blocks, and for each StashedMap. "
         "COUNT "
         "is the number of tensors, IN MEM the bytes of those that are in memory, and RESTING those "

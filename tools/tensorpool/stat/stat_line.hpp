@@ -9,8 +9,8 @@
 
 #include <tensorpool/process_snapshot.hpp>
 
+#include "common/totals.hpp"
 #include "common/units.hpp"
-#include "stat/totals.hpp"
 
 namespace tensorpool::command {
 

@@ -10,7 +10,7 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
-#include "profile/profile_names.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command {
 

@@ -4,12 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
-#include "stat/totals.hpp"
-#include "subcommands.hpp"
+#include "common/totals.hpp"
 #include "top/top_screen.hpp"
 #include "top/top_tables.hpp"
 #include "top/top_terminal.hpp"

@@ -2,7 +2,7 @@
 #include <array>
 
 #include "common/cells.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {

@@ -4,8 +4,8 @@
 
 #include <utility>
 
+#include "common/totals.hpp"
 #include "common/record_table.hpp"
-#include "stat/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

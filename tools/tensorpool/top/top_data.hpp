@@ -13,7 +13,7 @@
 #include <tensorpool/statistics_reader.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "profile/named_profile.hpp"
+#include "formats/profile/named_profile.hpp"
 #include "top/highest.hpp"
 
 namespace tensorpool::command {

@@ -1,4 +1,5 @@
 #include "common/device_names.hpp"
+#include "common/totals.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {

@@ -6,8 +6,8 @@
 
 #include "common/printable.hpp"
 #include "common/target.hpp"
+#include "common/totals.hpp"
 #include "common/units.hpp"
-#include "stat/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -7,8 +7,7 @@
 #include <iterator>
 
 #include "common/printable.hpp"
-#include "help/help_text.hpp"
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 #include "top/top_headline.hpp"
 #include "top/top_help.hpp"
 #include "top/top_tables.hpp"

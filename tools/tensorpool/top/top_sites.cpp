@@ -1,9 +1,8 @@
 #include <algorithm>
 
 #include "common/cells.hpp"
-#include "profile/formats.hpp"
-#include "profile/line_cell.hpp"
-#include "profile/short_stack.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/named_profile.hpp"
 #include "top/top_headline.hpp"
 #include "top/top_tables.hpp"
 

@@ -1,19 +1,16 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <chrono>
 #include <memory>
 #include <string>
 
 #include <tensorpool/trim_request.hpp>
 
+#include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "options.hpp"
-#include "record/time_text.hpp"
-#include "subcommands.hpp"
+#include "common/units.hpp"
 #include "trim/outcome.hpp"
 
 namespace tensorpool::command {
@@ -41,10 +38,10 @@ trim::Outcome request_trim(StatisticsReader& process, Clock::duration patience) 
     return outcome;
 }
 
-int trim_process(const std::string& patience, const Settings& settings) try {
+int trim_process(const std::string& patience, const Settings& settings) {
     StatisticsReader process = attach_chosen(settings);
-    const trim::Outcome outcome = request_trim(
-        process, std::chrono::duration_cast<Clock::duration>(*record::parse_time(patience)));
+    const trim::Outcome outcome =
+        request_trim(process, std::chrono::duration_cast<Clock::duration>(*parse_time(patience)));
     if (settings.json) {
         print_line(to_json(outcome));
     } else if (outcome.trimmed_bytes) {
@@ -53,8 +50,6 @@ int trim_process(const std::string& patience, const Settings& settings) try {
     const std::string complaint = complaint_of(outcome, sizes_of(settings));
     if (!complaint.empty()) throw CommandError(finding, complaint);
     return success;
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 constexpr const char* footer =
@@ -75,19 +70,14 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_trim(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("trim", "Make a running process release free memory");
     const auto patience = std::make_shared<std::string>(usual_patience);
+    CLI::App* const command = add_subcommand(
+        app, settings, {"trim", "Make a running process release free memory", footer, details},
+        [&settings, patience] { return trim_process(*patience, settings); });
     add_process_options(*command, settings);
-    command->add_option("--for", *patience, "Time to wait for the answer, such as 10s or 5min (3s)")
-        ->option_text("TIME")
-        ->check(CLI::Validator(record::problem_of_time, ""));
+    add_option(*command, "--for TIME", *patience,
+               "Time to wait for the answer, such as 10s or 5min (3s)", problem_of_time);
     add_output_options(*command, settings);
-    command->footer(footer);
-    settings.details["trim"] = details;
-    command->callback([&settings, patience] {
-        settings.run = [&settings, patience] { return trim_process(*patience, settings); };
-    });
     return command;
 }
 

@@ -2,7 +2,6 @@
 #include "device/device_table.hpp"
 
 #include <algorithm>
-#include <memory>
 
 namespace tensorpool::device {
 namespace {
@@ -25,10 +24,6 @@ Pool grain_of(const Block& block, Pool pool) noexcept {
     const auto address = reinterpret_cast<std::uintptr_t>(block.address);
     return address % large_grain == 0 ? pool : Pool::small;
 }
-
-}  // namespace
-
-namespace {
 
 /// Shows a change of the memory in a stream's slabs in its record.
 void show(const StreamCache& home, std::size_t held, std::size_t free) noexcept {
@@ -270,6 +265,213 @@ void BlockHeap::give_tail(Block& block, std::size_t bytes, Block& rest) noexcept
     }
     cut(block, bytes, rest);
     put_back(rest, rest.stamp);
+}
+
+}  // namespace tensorpool::device
+
+// Ranges of expandable slabs: where memory can be mapped, and what can be unmapped.
+
+namespace tensorpool::device {
+namespace {
+
+bool is_open(const Block* block) noexcept {
+    return block != nullptr && (block->is(BlockState::free) || block->is(BlockState::hole));
+}
+
+/// Returns the free block in front of a hole, or the hole.
+Block* begin_of_run(Block& hole) noexcept {
+    return is_open(hole.previous) ? hole.previous : &hole;
+}
+
+}  // namespace
+
+BlockHeap::Run BlockHeap::take_run(Slab& slab, std::size_t bytes) {
+    Run run = {&slab, nullptr, nullptr, 0, nullptr};
+    std::size_t room = 0;
+    for (auto hole = slab.holes.begin(); hole != slab.holes.end() && room < bytes; ++hole) {
+        Block* const first = begin_of_run(*hole);
+        // A run with several holes is searched from its first hole, then from the later ones.
+        room = 0;
+        run.first = first;
+        for (Block* block = first; is_open(block) && room < bytes; block = block->next) {
+            room += block->bytes;
+            run.last = block;
+        }
+    }
+    if (room < bytes) return {&slab, nullptr, nullptr, 0, nullptr};
+    map_.cover(run.first->address, slab.pool);
+    records_.reserve(2);
+    run.spare = &take_record();
+    const std::size_t in_last = bytes - (room - run.last->bytes);
+    if (run.last->is(BlockState::hole)) {
+        Block& last = *run.last;
+        const std::size_t kept = std::min(base::align_up(in_last, slab.granule), last.bytes);
+        remove_hole(last);
+        if (kept != last.bytes) {
+            Block& rest = take_record();
+            cut(last, kept, rest);
+            insert_hole(rest);
+        }
+        run.missing += kept;
+        insert_hole(last);
+    }
+    for (Block* block = run.first;; block = block->next) {
+        const bool hole = block->is(BlockState::hole);
+        if (hole && block != run.last) run.missing += block->bytes;
+        hole ? remove_hole(*block) : remove_free(*block);
+        if (hole) block->set(BlockState::mapping);
+        if (block == run.last) return run;
+    }
+}
+
+Block* BlockHeap::merge_run(const Run& run, std::size_t bytes) noexcept {
+    Block& block = *run.first;
+    count(*run.slab, run.missing, 0);
+    Block* const end = run.last->next;
+    const bool mapped_last = run.last->is(BlockState::mapping);
+    const std::uint64_t tail_stamp = mapped_last ? idle_stamp : run.last->stamp;
+    while (block.next != end) absorb_next(block);
+    block.stamp = tail_stamp;
+    give_tail(block, bytes, *run.spare);
+    block.key = bytes;
+    block.set(BlockState::taken);
+    map_.set(block);
+    totals_.hold(block.bytes);
+    return &block;
+}
+
+void BlockHeap::untake_run(const Run& run) noexcept {
+    records_.give(*run.spare);
+    // From the end, so that the part before each one is still taken when it is put back.
+    for (Block* block = run.last;;) {
+        Block* const before = block == run.first ? nullptr : block->previous;
+        if (block->is(BlockState::mapping)) {
+            make_hole(*block);
+        } else {
+            put_back(*block, block->stamp);
+        }
+        if (before == nullptr) return;
+        block = before;
+    }
+}
+
+Block* BlockHeap::take_granules(Block& block, std::size_t bytes) {
+    const Slab& slab = *block.slab;
+    const auto offset = [&](const std::byte* address) {
+        return static_cast<std::size_t>(address - slab.base);
+    };
+    const std::size_t first = base::align_up(offset(block.address), slab.granule);
+    const std::size_t end = base::align_down(offset(block.end()), slab.granule);
+    if (first >= end) return nullptr;
+    const std::size_t wanted = std::min(base::align_up(bytes, slab.granule), end - first);
+    const std::size_t begin = end - wanted;
+    records_.reserve(2);
+    remove_free(block);
+    Block* middle = &block;
+    if (begin != offset(block.address)) {
+        middle = &take_record();
+        cut(block, begin - offset(block.address), *middle);
+        insert_free(block);
+    }
+    if (middle->bytes != wanted) {
+        Block& tail = take_record();
+        cut(*middle, wanted, tail);
+        insert_free(tail);
+    }
+    return middle;
+}
+
+void BlockHeap::make_hole(Block& block) noexcept {
+    map_.clear(block);
+    Block* kept = &block;
+    if (block.next != nullptr && block.next->is(BlockState::hole)) {
+        remove_hole(*block.next);
+        absorb_next(block);
+    }
+    if (block.previous != nullptr && block.previous->is(BlockState::hole)) {
+        kept = block.previous;
+        remove_hole(*kept);
+        absorb_next(*kept);
+    }
+    insert_hole(*kept);
+}
+
+void forget_uses(DeferredFrees& deferred, const StreamCache& slabs,
+                 const StreamQueue& queue) noexcept {
+    for (const Slab& slab : slabs.memory.slabs) {
+        for (Block* block = slab.first; block != nullptr; block = block->next) {
+            deferred.forget_uses(*block, queue);
+        }
+    }
+}
+
+BlockMap::~BlockMap() = default;
+
+void BlockMap::cover(const void* address, Pool pool) {
+    const auto bits = reinterpret_cast<std::uintptr_t>(address);
+    if (bits >> address_bits != 0) {
+        const std::lock_guard guard(mutex_);
+        beyond_.emplace(bits >> fine_shift, nullptr);
+        return;
+    }
+    std::atomic<std::uintptr_t>& unit = unit_of(bits);
+    const std::uintptr_t table = unit.load(std::memory_order_relaxed);
+    const bool fine = pool == Pool::small;
+    if (table == 0) unit.store(make_table(fine), std::memory_order_release);
+    if (table != 0 && fine && (table & 1) == 0) refine(unit);
+}
+
+std::atomic<std::uintptr_t>& BlockMap::unit_of(std::uintptr_t bits) {
+    std::atomic<Leaf*>& leaf = root_[bits >> leaf_shift];
+    if (leaf.load(std::memory_order_relaxed) == nullptr) {
+        leaves_.push_back(std::make_unique<Leaf>());
+        // Pairs with the acquire in `find`, as do the other release stores here.
+        leaf.store(leaves_.back().get(), std::memory_order_release);
+    }
+    return leaf.load(std::memory_order_relaxed)->units[bits >> unit_shift & (leaf_units - 1)];
+}
+
+std::uintptr_t BlockMap::make_table(bool fine) {
+    const std::size_t count = std::size_t{1} << (unit_shift - (fine ? fine_shift : coarse_shift));
+    tables_.push_back(std::make_unique<Entry[]>(count));
+    return reinterpret_cast<std::uintptr_t>(tables_.back().get()) | (fine ? 1 : 0);
+}
+
+/// Replaces a coarse table with a fine one. Needed if a unit has held large blocks and now holds
+/// small ones: the device handed its addresses out again, or two slabs share it, because the
+/// backend does not align them to 2 MiB.
+void BlockMap::refine(std::atomic<std::uintptr_t>& unit) {
+    const std::uintptr_t coarse = unit.load(std::memory_order_relaxed);
+    const std::uintptr_t fine = make_table(true);
+    for (std::size_t i = 0; i < std::size_t{1} << (unit_shift - coarse_shift); ++i) {
+        Block* const block = entries(coarse)[i].load(std::memory_order_relaxed);
+        if (block == nullptr) continue;
+        const auto bits = reinterpret_cast<std::uintptr_t>(block->address);
+        entries(fine)[index(bits, fine)].store(block, std::memory_order_relaxed);
+    }
+    unit.store(fine, std::memory_order_release);
+}
+
+void BlockMap::put(const std::byte* address, Block* block) noexcept {
+    const auto bits = reinterpret_cast<std::uintptr_t>(address);
+    if (bits >> address_bits != 0) {
+        const std::lock_guard guard(mutex_);
+        if (const auto found = beyond_.find(bits >> fine_shift); found != beyond_.end()) {
+            found->second = block;
+        }
+        return;
+    }
+    const Leaf* const leaf = root_[bits >> leaf_shift].load(std::memory_order_relaxed);
+    if (leaf == nullptr) return;  // no block was handed out there
+    const std::uintptr_t table =
+        leaf->units[bits >> unit_shift & (leaf_units - 1)].load(std::memory_order_relaxed);
+    if (table != 0) entries(table)[index(bits, table)].store(block, std::memory_order_release);
+}
+
+Block* BlockMap::find_beyond(std::uintptr_t bits) const noexcept {
+    const std::lock_guard guard(mutex_);
+    const auto found = beyond_.find(bits >> fine_shift);
+    return found == beyond_.end() ? nullptr : found->second;
 }
 
 }  // namespace tensorpool::device

@@ -1,8 +1,5 @@
 #include "device/caching/streams/captures.hpp"
 
-#include <algorithm>
-#include <utility>
-
 namespace tensorpool::device {
 std::uint64_t Captures::of(StreamHandle stream) const noexcept {
     const bool known =
@@ -97,9 +94,7 @@ std::uint64_t Captures::give_up_pool(CapturePool pool) noexcept {
 }
 
 void Captures::set_gate() noexcept {
-    const bool is_known = announced_ != 0 || !found_.empty() || !pools_in_use_.empty();
-    const bool asks = is_known || (state_.abilities.graph_capture &&
-                                   state_.options.captures == CaptureDetection::asked);
+    const bool asks = announced_ != 0 || !found_.empty() || !pools_in_use_.empty();
     const unsigned gate = (state_.watch.wants_all() ? unsigned{AllocatorState::watched} : 0U) |
                           (asks ? unsigned{AllocatorState::captures} : 0U) |
                           (state_.asleep ? unsigned{AllocatorState::sleeping} : 0U);

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <map>
-#include <mutex>
-#include <vector>
 
 #include <tensorpool/device/capture_pool.hpp>
 

@@ -1,21 +1,138 @@
 #pragma once
 
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
-
-#include <boost/intrusive/list.hpp>
-
-#include <tensorpool/device/backend.hpp>
-
 #include "device/caching/blocks/block.hpp"
-#include "device/caching/blocks/growth_history.hpp"
-#include "device/caching/blocks/slab.hpp"
-#include "device/caching/streams/stream_marks.hpp"
 #include "device/device_table.hpp"
 
 namespace tensorpool::device {
+
+class StreamCache;
+
+/// Maps a stream's handle to its cache. Lookups take no lock; changes are made under the
+/// allocator's lock. Entries are never removed. Outgrown tables are kept, because a thread may be
+/// reading them.
+class StreamTable {
+public:
+    /// Throws std::bad_alloc.
+    StreamTable();
+    StreamTable(const StreamTable&) = delete;
+    StreamTable& operator=(const StreamTable&) = delete;
+
+    StreamCache* find(StreamHandle stream) const noexcept {
+        // Acquire, here and below: pairs with the release stores in `add`.
+        const Table* const table = table_.load(std::memory_order_acquire);
+        const std::uintptr_t key = key_of(stream);
+        for (std::size_t at = hash(key);; ++at) {
+            const Entry& entry = table->entries[at & table->mask];
+            const std::uintptr_t found = entry.key.load(std::memory_order_acquire);
+            if (found == key) return entry.cache.load(std::memory_order_acquire);
+            if (found == 0) return nullptr;
+        }
+    }
+
+    /// REQUIRES: the stream is not in the table. Throws std::bad_alloc and then changes nothing.
+    void add(StreamHandle stream, StreamCache& cache);
+    /// Sets another cache for a stream. REQUIRES: the stream is in the table.
+    void replace(StreamHandle stream, StreamCache& cache) noexcept;
+
+private:
+    struct Entry {
+        std::atomic<std::uintptr_t> key = 0;  // 0: empty. Stored after `cache`
+        std::atomic<StreamCache*> cache = nullptr;
+    };
+    struct Table {
+        explicit Table(std::size_t size) : mask(size - 1), entries(new Entry[size]) {}
+        std::size_t mask;
+        std::unique_ptr<Entry[]> entries;
+    };
+
+    // Never 0, because no backend uses the highest address as a handle.
+    static std::uintptr_t key_of(StreamHandle stream) noexcept {
+        return reinterpret_cast<std::uintptr_t>(stream) + 1;
+    }
+    static std::size_t hash(std::uintptr_t key) noexcept {
+        return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 32);
+    }
+    static void put(Table& table, std::uintptr_t key, StreamCache* cache) noexcept;
+
+    std::atomic<const Table*> table_;
+    std::vector<std::unique_ptr<Table>> tables_;  // the last one is current
+    std::size_t count_ = 0;
+};
+
+/// Detects a stream that repeats earlier requests, as a program that runs the same step again and
+/// again does. Memory released to the device would then only be allocated again. The class compares
+/// the last four requests that no free block could serve with earlier sequences of four. It keeps
+/// 1,024 hashes; a newer sequence replaces an older one. Guarded by the allocator's lock.
+class GrowthHistory {
+public:
+    /// Adds a request by its rounded size. Returns whether the last four requests were seen before.
+    bool repeats(std::size_t bytes) noexcept {
+        std::uint64_t hash = 0;
+        for (std::size_t i = 0; i + 1 < last_.size(); ++i) {
+            last_[i] = last_[i + 1];
+            hash = mixed(hash, last_[i]);
+        }
+        last_.back() = bytes;
+        hash = mixed(hash, bytes) | 1;  // never 0, which marks an empty entry
+        std::uint64_t& entry = seen_[hash >> entry_shift];
+        const bool was_seen = entry == hash;
+        entry = hash;
+        return was_seen;
+    }
+
+private:
+    static constexpr unsigned entry_shift = 54;
+
+    static std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) noexcept {
+        return std::rotl((hash ^ value) * 0x9e3779b97f4a7c15u, 23) * 0xbf58476d1ce4e5b9u;
+    }
+
+    std::array<std::size_t, 4> last_ = {};
+    std::array<std::uint64_t, std::size_t{1} << (64 - entry_shift)> seen_ = {};
+};
+
+/// How far one stream is known to have progressed. This distinguishes free memory that no work uses
+/// from memory that its stream may still be using. Guarded by the allocator's lock.
+///
+/// Blocks inserted into the sets are stamped with the number of the next mark. A mark is an event
+/// recorded on the stream. When it is reached, all work submitted for blocks with stamps up to its
+/// number is done.
+class StreamMarks {
+public:
+    std::uint64_t stamp() const noexcept { return next_; }
+    bool has_passed(std::uint64_t stamp) const noexcept { return stamp <= passed_; }
+
+    /// The stream has done all work submitted so far.
+    void pass_all() noexcept { passed_ = next_++; }
+    /// The caller is about to wait for all work submitted so far, and calls `pass` after that.
+    std::uint64_t begin_wait() noexcept { return next_++; }
+    void pass(std::uint64_t number) noexcept {
+        if (passed_ < number) passed_ = number;
+    }
+    bool is_waiting() const noexcept { return event_ != nullptr; }
+    /// Sets an event that was just recorded on the stream.
+    void wait_for(EventHandle event) noexcept {
+        event_ = event;
+        waiting_for_ = next_++;
+    }
+    EventHandle event() const noexcept { return event_; }
+    /// The event was reached, or the stream has done all work. Returns the event to the caller.
+    EventHandle reach() noexcept {
+        pass(waiting_for_);
+        const EventHandle event = event_;
+        event_ = nullptr;
+        return event;
+    }
+
+private:
+    std::uint64_t next_ = 1;
+    std::uint64_t passed_ = 0;
+    std::uint64_t waiting_for_ = 0;
+    EventHandle event_ = nullptr;
+};
+
+/// The stamp of memory that no pending work uses.
+inline constexpr std::uint64_t idle_stamp = 0;
 
 struct ScalarPage;
 

@@ -1,8 +1,6 @@
 #include "device/caching/streams/stream_caches.hpp"
 #include "device/device_table.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::device {
 namespace {
 
@@ -170,33 +168,15 @@ void StreamCaches::end_stream(StreamHandle stream) {
     StreamCache* const cache = state_.streams.find(stream);
     if (cache == nullptr || cache->memory.ended) return;
     detail::add(state_.totals.synchronizations, 1);
-    forget_uses_by(*cache);
-    wait_for_uses(*cache, stream);
+    StreamQueue& queue = cache->memory.queue;
+    for (const auto& other : state_.caches) forget_uses(state_.deferred, *other, queue);
+    free_.complete();
+    state_.deferred.end(
+        queue, state_.mutex, [&] { synchronize(state_, stream); },
+        [&](DeferrableBlock& block) { free_.reuse(static_cast<Block&>(block)); });
     cache->memory.marks.pass_all();
     move_all(*cache, of(nullptr, 0));
     retire(*cache);
-}
-
-void StreamCaches::wait_for_uses(StreamCache& cache, StreamHandle stream) {
-    free_.complete();
-    while (cache.memory.queue.first != nullptr) {  // a block was freed since, or an event is late
-        const std::uint64_t added = cache.memory.queue.added;
-        {
-            const Unlocked unlocked(state_.mutex);
-            synchronize(state_, stream);
-        }
-        free_.complete_up_to(cache, added);
-    }
-}
-
-void StreamCaches::forget_uses_by(const StreamCache& cache) noexcept {
-    for (const auto& other : state_.caches) {
-        for (const Slab& slab : other->memory.slabs) {
-            for (Block* block = slab.first; block != nullptr; block = block->next) {
-                state_.deferred.forget_uses(*block, cache.memory.queue);
-            }
-        }
-    }
 }
 
 /// Memory of graphs captured in this stream goes to the default stream when it is released, because

@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <utility>
-#include <vector>
-
-#include "device/caching/allocator_state.hpp"
-#include "device/caching/free_blocks.hpp"
 #include "device/caching/scalars.hpp"
 
 namespace tensorpool::device {
@@ -54,8 +48,6 @@ private:
     void move_all(StreamCache& from, StreamCache& to) noexcept;
     void retire(StreamCache& cache) noexcept;
     void retire_into(StreamCache& cache, StreamCache& to) noexcept;
-    void wait_for_uses(StreamCache& cache, StreamHandle stream);
-    void forget_uses_by(const StreamCache& cache) noexcept;
     void end_captures_of(StreamHandle stream) noexcept;
 
     AllocatorState& state_;

@@ -1,8 +1,6 @@
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 
 #include <gtest/gtest.h>
-
-#include "inspect/report/digest.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {
@@ -24,15 +22,6 @@ TEST(EscapeHtml, EscapesMarkupAndControlCharacters) {
               "b");
     EXPECT_EQ(escape_html("caf\xC3\xA9"), "caf\xC3\xA9");
     EXPECT_EQ(escape_html("\xff"), "\xEF\xBF\xBD");
-}
-
-TEST(Base64, FollowsRfc4648) {
-    EXPECT_EQ(base64_of_hex(""), "");
-    EXPECT_EQ(base64_of_hex("66"), "Zg==");
-    EXPECT_EQ(base64_of_hex("666f"), "Zm8=");
-    EXPECT_EQ(base64_of_hex("666f6f"), "Zm9v");
-    EXPECT_EQ(base64_of_hex("666f6f62"), "Zm9vYg==");
-    EXPECT_EQ(base64_of_hex("fbff00"), "+/8A");
 }
 
 }  // namespace

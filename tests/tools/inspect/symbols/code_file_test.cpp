@@ -1,4 +1,4 @@
-#include "inspect/symbols/code_file.hpp"
+#include "formats/symbols/code_file.hpp"
 
 #include <gtest/gtest.h>
 #include <link.h>
@@ -6,11 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/symbols/frame_names.hpp"
 #include "tools/inspect/made_recording.hpp"
 #include "tools/temporary_folder.hpp"
 
-namespace tensorpool::command::inspect {
+namespace tensorpool::command::symbols {
 
 // Not in an anonymous namespace, because its symbol is looked up.
 [[gnu::noinline]] int function_to_be_found(int value) {
@@ -40,7 +40,7 @@ TEST(CodeFile, FindsAFunctionAndItsLine) {
     const CodeFile file(own_path);
     ASSERT_EQ(file.problem(), "");
     const CodeLocation location = file.find(own_offset());
-    EXPECT_EQ(location.function, "tensorpool::command::inspect::function_to_be_found(int)");
+    EXPECT_EQ(location.function, "tensorpool::command::symbols::function_to_be_found(int)");
     EXPECT_TRUE(location.file.ends_with("code_file_test.cpp")) << location.file;
     EXPECT_GT(location.line, 10);
     EXPECT_LT(location.line, 30);
@@ -126,4 +126,4 @@ TEST(FrameNames, AcceptAFrameWithoutModule) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::inspect
+}  // namespace tensorpool::command::symbols

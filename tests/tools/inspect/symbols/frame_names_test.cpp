@@ -1,8 +1,8 @@
-#include "inspect/symbols/frame_names.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 #include <gtest/gtest.h>
 
-namespace tensorpool::command::inspect {
+namespace tensorpool::command::symbols {
 namespace {
 
 FrameName native(std::string module, std::string function, std::string file = "") {
@@ -70,4 +70,4 @@ TEST(LineOfProgram, IsTheInnermostFrameIfAllBelongToLibraries) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::inspect
+}  // namespace tensorpool::command::symbols

@@ -1,8 +1,8 @@
-#include "inspect/symbols/short_name.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 #include <gtest/gtest.h>
 
-namespace tensorpool::command::inspect {
+namespace tensorpool::command::symbols {
 namespace {
 
 TEST(ShortName, OmitsParametersAndTemplateArguments) {
@@ -30,4 +30,4 @@ TEST(ShortName, AcceptsUnbalancedBrackets) {
 }
 
 }  // namespace
-}  // namespace tensorpool::command::inspect
+}  // namespace tensorpool::command::symbols

@@ -1,4 +1,4 @@
-#include "model/estimate/estimation.hpp"
+#include "inspect/model/estimation.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,7 @@
 #include <string>
 
 #include "common/settings.hpp"
-#include "model/estimate/plan_options.hpp"
-#include "model/model_report.hpp"
+#include "inspect/model/model_report.hpp"
 #include "support/known_models.hpp"
 
 namespace tensorpool::command::model {

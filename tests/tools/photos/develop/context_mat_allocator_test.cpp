@@ -7,7 +7,6 @@
 #include <thread>
 #include <vector>
 
-#include "develop/mat_scopes.hpp"
 #include "support/as_default.hpp"
 
 namespace tensorpool {

@@ -1,4 +1,4 @@
-#include "develop/develop_in_context.hpp"
+#include "develop/develop.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,8 +7,7 @@
 #include <new>
 #include <vector>
 
-#include "develop/develop.hpp"
-#include "develop/mat_scopes.hpp"
+#include "develop/context_mat_allocator.hpp"
 #include "support/as_default.hpp"
 
 namespace tensorpool::photos {

@@ -1,4 +1,4 @@
-#include "develop/frugal_operators.hpp"
+#include "develop/operators.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cstring>
 #include <vector>
 
-#include "develop/mat_scopes.hpp"
+#include "develop/context_mat_allocator.hpp"
 #include "support/as_default.hpp"
 
 namespace tensorpool::photos {

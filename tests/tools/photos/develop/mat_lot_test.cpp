@@ -1,4 +1,4 @@
-#include "develop/mat_lot.hpp"
+#include "develop/context_mat_allocator.hpp"
 
 #include <gtest/gtest.h>
 

@@ -163,5 +163,19 @@ TEST(Gate, NeedsNoTokenIfThereIsNone) {
     EXPECT_EQ(header_of(answer, "Set-Cookie"), "");
 }
 
+TEST(Token, SecretsDiffer) {
+    EXPECT_EQ(random_secret().size(), 64u);
+    EXPECT_NE(random_secret(), random_secret());
+}
+
+TEST(Token, IsEqualOnlyToItself) {
+    EXPECT_TRUE(equals_secret("abc", "abc"));
+    for (const char* wrong : {"", "ab", "abd", "abcabc", "abca", "ABC"}) {
+        EXPECT_FALSE(equals_secret(wrong, "abc")) << wrong;
+    }
+    EXPECT_FALSE(equals_secret("", ""));
+    EXPECT_FALSE(equals_secret("x", ""));
+}
+
 }  // namespace
 }  // namespace tensorpool::command::serve

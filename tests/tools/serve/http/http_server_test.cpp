@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "common/settings.hpp"
 #include "tools/serve/exchange.hpp"
 
 namespace tensorpool::command::serve {
@@ -63,7 +64,7 @@ TEST(HttpServer, ReadsABodyThatArrivesInParts) {
         "Content-Type: application/x-www-form-urlencoded\r\n\r\ntoken=" +
         testing::the_token;
     EXPECT_EQ(status_of(server.converse(request, 1)), 204);
-    EXPECT_EQ(status_of(server.converse(request.substr(0, request.size() - 1), 1)), 400);
+    EXPECT_EQ(status_of(server.converse(request.substr(0, request.size() - 1), 1)), 408);
 }
 
 TEST(HttpServer, AddsTheProtectingHeadersToEveryAnswer) {
@@ -86,6 +87,37 @@ TEST(HttpServer, ReportsRefusalsAsJson) {
     const std::string answer = MadeUpServer().converse("PUT / HTTP/1.1\r\nHost: a\r\n\r\n");
     EXPECT_EQ(status_of(answer), 405);
     EXPECT_EQ(body_of(answer), R"({"error":"this server supports GET, HEAD and POST only"})");
+}
+
+TEST(HttpServer, ReportsAPortInUse) {
+    const HttpServer first(read_listen_address("127.0.0.1:0"), nullptr);
+    EXPECT_NE(first.port(), 0);
+    const std::string text = "127.0.0.1:" + std::to_string(first.port());
+    try {
+        const HttpServer second(read_listen_address(text), nullptr);
+        FAIL() << "two listeners on one port";
+    } catch (const CommandError& error) {
+        EXPECT_EQ(error.code(), finding);
+        const std::string said = error.what();
+        EXPECT_NE(said.find("cannot listen on " + text), std::string::npos) << said;
+        EXPECT_NE(said.find("choose another port with --listen"), std::string::npos) << said;
+    }
+}
+
+TEST(HttpServer, ReportsAnAddressOfAnotherMachine) {
+    try {
+        const HttpServer server(read_listen_address("192.0.2.1:0"), nullptr);
+        FAIL() << "192.0.2.1 is reserved for documentation";
+    } catch (const CommandError& error) {
+        EXPECT_NE(std::string(error.what()).find("this machine does not have the address"),
+                  std::string::npos);
+    }
+}
+
+TEST(HttpServer, CanReuseAPort) {
+    const int port = HttpServer(read_listen_address("127.0.0.1:0"), nullptr).port();
+    EXPECT_EQ(HttpServer(read_listen_address("127.0.0.1:" + std::to_string(port)), nullptr).port(),
+              port);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "serve/watch/metric_history.hpp"
+#include "serve/watch/history.hpp"
 
 #include <gtest/gtest.h>
 

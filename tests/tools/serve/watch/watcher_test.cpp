@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <thread>
-
 #include "tools/serve/made_up_processes.hpp"
 
 namespace tensorpool::command::serve {
@@ -180,20 +178,6 @@ TEST_F(WatcherTest, CountsOnlyChangesOfTheList) {
     processes.add(8);
     round(2);
     EXPECT_EQ(watcher.list_version(), version + 1);
-}
-
-TEST_F(WatcherTest, WakesWaitersAfterARound) {
-    std::thread other([this] { watcher.wait(0, std::chrono::hours(1)); });
-    watcher.round(at_second(0));
-    other.join();
-    EXPECT_EQ(watcher.rounds(), 1u);
-}
-
-TEST_F(WatcherTest, WakesAllWaitersWhenItStops) {
-    std::thread other([this] { watcher.wait(0, std::chrono::hours(1)); });
-    watcher.stop();
-    other.join();
-    watcher.wait(0, std::chrono::hours(1));
 }
 
 }  // namespace

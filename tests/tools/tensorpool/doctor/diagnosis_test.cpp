@@ -21,7 +21,7 @@ Machine sound_machine() {
     machine.huge_pages = "madvise";
     machine.overcommit = 0;
     machine.memfd = machine.write_seal = machine.has_proc = true;
-    machine.has_terminal_type = machine.utf8 = machine.serves = machine.has_page = true;
+    machine.has_terminal_type = machine.utf8 = machine.has_page = true;
     return machine;
 }
 
@@ -87,7 +87,6 @@ TEST(Diagnosis, ReportsEachFaultWithAdvice) {
          }},
         {"top", Verdict::note, [](Machine& m) { m.has_terminal_type = false; }},
         {"top", Verdict::note, [](Machine& m) { m.utf8 = false; }},
-        {"serve", Verdict::note, [](Machine& m) { m.serves = false; }},
         {"serve", Verdict::note, [](Machine& m) { m.has_page = false; }}};
     for (const Fault& fault : faults) {
         const std::vector<Diagnosis> found = findings(fault.spoil);

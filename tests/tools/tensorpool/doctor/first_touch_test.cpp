@@ -1,4 +1,4 @@
-#include "doctor/first_touch.hpp"
+#include "doctor/machine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doctor/page_sizes.hpp"
+#include "doctor/machine.hpp"
 
 #include <gtest/gtest.h>
 

@@ -22,7 +22,7 @@ profile::NamedProfile profile_of(const std::vector<std::uint64_t>& lines) {
     profile::NamedProfile named;
     named.profile.interval = 512 << 10;
     for (const std::uint64_t of_line : lines) {
-        inspect::FrameName frame;
+        symbols::FrameName frame;
         frame.module = "/bin/train";
         frame.offset = named.frames.size();
         ProfileSite site;

@@ -1,4 +1,4 @@
-#include "explain/mapped_chunks.hpp"
+#include "explain/memory_map.hpp"
 
 #include <gtest/gtest.h>
 

@@ -11,7 +11,6 @@
 #include "command.hpp"
 #include "help/help_text.hpp"
 #include "help/manual_pages.hpp"
-#include "help/roff.hpp"
 #include "support/run_program.hpp"
 
 namespace tensorpool::command {

@@ -1,4 +1,4 @@
-#include "stat/totals.hpp"
+#include "common/totals.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,123 +1,101 @@
-#include <fmt/format.h>
-
-#include "inspect/report/charts.hpp"
-#include "inspect/report/digest.hpp"
-#include "inspect/report/report_assets.hpp"
-#include "inspect/report/report_text.hpp"
+#include "common/html.hpp"
 #include "inspect/report/reports.hpp"
 #include "inspect/report/sections.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {
 
-// The policy blocks everything but the page's own style and script, in case a name in the trace
-// injects HTML.
-std::string policy() {
-    return fmt::format(
-        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; base-uri 'none'; "
-        "form-action 'none'",
-        base64_of_hex(report_style().sha256), base64_of_hex(report_script().sha256));
+using Json = nlohmann::ordered_json;
+
+template <class Read>
+Json series(const Timeline& timeline, const std::string& name, Read read) {
+    Json values = Json::array();
+    for (const Moment& moment : timeline.moments) values.push_back(read(moment));
+    return {{"name", name}, {"values", std::move(values)}};
 }
 
-std::string head(const std::string& title) {
-    return fmt::format(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-        "<meta name=\"color-scheme\" content=\"light dark\">\n"
-        "<meta name=\"referrer\" content=\"no-referrer\">\n"
-        "<title>{}</title>\n<style>{}</style>\n</head>\n",
-        policy(), title, report_style().text);
-}
-
-std::string tiles(const std::vector<Fact>& facts) {
-    std::string html = "<dl class=\"facts\">\n";
-    for (const Fact& fact : facts) {
-        html += fmt::format(
-            "<div class=\"tile\"><dt>{}</dt><dd class=\"value\">{}</dd><dd><small "
-            "class=\"name\">{}</small></dd></div>\n",
-            escape_html(fact.name), escape_html(fact.value), escape_html(fact.note));
+Json grouped(const Timeline& timeline, const char* title, const std::vector<std::string>& names,
+             std::vector<std::uint64_t> Moment::*bytes) {
+    Json all = Json::array();
+    for (std::size_t k = 0; k < names.size(); ++k) {
+        all.push_back(series(timeline, names[k], [&](const Moment& of) { return (of.*bytes)[k]; }));
     }
-    return html + "</dl>\n";
+    return {{"title", title}, {"note", ""}, {"stacked", true}, {"series", std::move(all)}};
 }
 
-std::string list_of(const std::vector<std::string>& lines, const char* tag) {
-    std::string html = fmt::format("<{}>", tag);
-    for (const std::string& line : lines) {
-        html += fmt::format("<li class=\"name\">{}</li>", escape_html(line));
+Json levels(const Timeline& timeline) {
+    std::string note =
+        "The lower bound, with rounding, with the rest of each page, and all addresses that any "
+        "block had so far.";
+    std::vector<std::pair<const char*, std::uint64_t Level::*>> fields{
+        {"alive", &Level::alive_bytes},
+        {"in blocks", &Level::block_bytes},
+        {"on pages", &Level::page_bytes},
+        {"addresses used", &Level::used_bytes}};
+    if (timeline.tells_held) {
+        note += " Held is the memory that pools, arenas and scratches had taken.";
+        fields.emplace_back("held", &Level::held_bytes);
     }
-    return html + fmt::format("</{}>", tag);
-}
-
-std::string doubts(const std::vector<std::string>& doubts) {
-    if (doubts.empty()) return "";
-    return "<section class=\"card full doubts\"><h2>Notes</h2>" + list_of(doubts, "ul") +
-           "</section>\n";
-}
-
-const char* class_of(const Column& column) {
-    return column.side == Side::right ? "number" : "name";
-}
-
-std::string cell(const Section& section, std::size_t row, std::size_t column) {
-    std::string text = escape_html(section.table.rows[row][column].text);
-    const bool has_details =
-        column == 0 && row < section.details.size() && section.details[row].size() > 1;
-    if (has_details) {
-        text = fmt::format("<details><summary>{}</summary>{}</details>", text,
-                           list_of(section.details[row], "ol"));
+    Json all = Json::array();
+    for (const auto& [name, field] : fields) {
+        all.push_back(
+            series(timeline, name, [f = field](const Moment& of) { return of.level.*f; }));
     }
-    return fmt::format("<td class=\"{}\">{}</td>", class_of(section.table.columns[column]), text);
+    return {
+        {"title", "Memory needed"}, {"note", note}, {"stacked", false}, {"series", std::move(all)}};
 }
 
-std::string table(const Section& section) {
-    std::string html = "<div class=\"scroll\"><table>\n<thead><tr>";
+Json json_of(const Timeline& timeline) {
+    const std::uint64_t first = timeline.moments.front().time_ns;
+    Json json{{"t", Json::array()}, {"alive", Json::array()}};
+    for (const Moment& moment : timeline.moments) {
+        json["t"].push_back(moment.time_ns - first);
+        json["alive"].push_back(moment.level.alive_bytes);
+    }
+    json["charts"] = {
+        grouped(timeline, "Bytes alive, by pool, arena and scratch", timeline.sources,
+                &Moment::by_source),
+        grouped(timeline, "Bytes alive, by scope", timeline.scopes, &Moment::by_scope),
+        levels(timeline)};
+    return json;
+}
+
+Json json_of(const Section& section) {
+    Json columns = Json::array();
     for (const Column& column : section.table.columns) {
-        html += fmt::format("<th scope=\"col\" class=\"{}\">{}</th>", class_of(column),
-                            escape_html(column.title));
+        columns.push_back({{"title", column.title}, {"number", column.side == Side::right}});
     }
-    html += "</tr></thead>\n<tbody>\n";
-    for (std::size_t row = 0; row < section.table.rows.size(); ++row) {
-        html += "<tr>";
-        for (std::size_t column = 0; column < section.table.columns.size(); ++column) {
-            html += cell(section, row, column);
-        }
-        html += "</tr>\n";
+    Json rows = Json::array();
+    for (const auto& cells : section.table.rows) {
+        Json& row = rows.emplace_back(Json::array());
+        for (const Cell& cell : cells) row.push_back(cell.text);
     }
-    return html + "</tbody>\n</table></div>";
-}
-
-std::string card(const Section& section) {
-    const bool is_wide = section.table.columns.size() > 5 || !section.details.empty();
-    std::string html = fmt::format("<section class=\"card{}\" id=\"{}\"><h2>{}</h2>",
-                                   is_wide ? " full" : "", section.id, escape_html(section.title));
-    if (!section.note.empty()) {
-        html += fmt::format("<p class=\"note\">{}</p>", escape_html(section.note));
-    }
-    return html + table(section) + "</section>\n";
+    return {{"title", section.title},
+            {"note", section.note},
+            {"columns", std::move(columns)},
+            {"rows", std::move(rows)},
+            {"details", section.details}};
 }
 
 }  // namespace
 
 std::string html_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top) {
-    const std::string name = escape_html(path.substr(path.rfind('/') + 1));
-    std::string html = head(name + " - tensorpool inspect");
-    html += fmt::format(
-        "<body>\n<a class=\"skip\" href=\"#report\">Skip to the report</a>\n"
-        "<header><h1 class=\"name\">{}</h1><p>tensorpool inspect</p>"
-        "<button id=\"theme\" type=\"button\" title=\"change the colours\" hidden>dark</button>"
-        "</header>\n<main id=\"report\" tabindex=\"-1\">\n",
-        name);
-    html += tiles(facts_of(analysis, sizes)) + doubts(doubts_of(analysis));
-    html += charts_html(analysis.timeline, sizes);
-    for (const Section& section : sections_of(analysis, sizes, top)) html += card(section);
-    html +=
-        "</main>\n<footer>Made by tensorpool inspect. This page uses no network."
-        "</footer>\n<script id=\"timeline-data\" type=\"application/json\">";
-    html += charts_json(analysis.timeline, sizes);
-    html += fmt::format("</script>\n<script>{}</script>\n</body>\n</html>\n", report_script().text);
-    return html;
+    Json facts = Json::array();
+    for (const Fact& fact : facts_of(analysis, sizes)) {
+        facts.push_back({fact.name, fact.value, fact.note});
+    }
+    Json sections = Json::array();
+    for (const Section& section : sections_of(analysis, sizes, top)) {
+        sections.push_back(json_of(section));
+    }
+    return html_page("report.html", {{"title", path.substr(path.rfind('/') + 1)},
+                                     {"plain_bytes", sizes == Sizes::bytes},
+                                     {"facts", std::move(facts)},
+                                     {"notes", doubts_of(analysis)},
+                                     {"timeline", json_of(analysis.timeline)},
+                                     {"sections", std::move(sections)}})
+        .text;
 }
 
 }  // namespace tensorpool::command::inspect

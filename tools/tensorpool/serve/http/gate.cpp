@@ -1,60 +1,121 @@
 #include "serve/http/gate.hpp"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <optional>
+#include <random>
 #include <utility>
-
-#include "serve/http/ascii.hpp"
-#include "serve/http/token.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
 
-constexpr Refusal wrong_host{
-    403,
-    "not a name of this server; use the address given to --listen, or give this name to --listen"};
-constexpr Refusal wrong_origin{403, "pages of other origins are not served"};
-
 /// Whether the browser says that a page of another site made the request, which it does even
 /// without `Origin`. A link from another site may lead to the page itself, which is the same for
 /// all users.
-bool is_from_elsewhere(const httplib::Request& request) {
-    const std::string site = request.get_header_value("Sec-Fetch-Site");
+bool is_from_elsewhere(const Request& request) {
+    const std::string site = request.header("sec-fetch-site");
     if (site.empty() || site == "same-origin" || site == "none") return false;
-    return request.path != "/" || request.get_header_value("Sec-Fetch-Mode") != "navigate";
+    return request.path != "/" || request.header("sec-fetch-mode") != "navigate";
 }
 
-bool is_of_this_origin(const httplib::Request& request) {
-    if (!request.has_header("Origin")) return true;
-    return equal_letters(request.get_header_value("Origin"),
-                         "http://" + request.get_header_value("Host"));
+bool is_of_this_origin(const Request& request) {
+    const std::string origin = lower(request.header("origin"));
+    return origin.empty() || origin == "http://" + lower(request.header("host"));
+}
+
+bool is_number(const std::string& name) {
+    in6_addr address;
+    return inet_pton(AF_INET, name.c_str(), &address) == 1 ||
+           inet_pton(AF_INET6, name.c_str(), &address) == 1;
+}
+
+std::string name_of_this_machine() {
+    char name[256] = {};
+    return gethostname(name, sizeof name - 1) == 0 ? lower(name) : std::string();
+}
+
+bool is_port(std::string_view text) {
+    return text.size() <= 5 &&
+           std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+/// Returns the name without port and brackets, in lower case, or nothing if `host` is malformed.
+std::optional<std::string> name_in(std::string_view host) {
+    const bool brackets = !host.empty() && host.front() == '[';
+    const std::size_t end = brackets ? host.find(']') : host.find(':');
+    const std::size_t after = brackets && end != host.npos ? end + 1 : std::min(end, host.size());
+    if (brackets && end == host.npos) return std::nullopt;
+    const std::string_view rest = host.substr(after);
+    if (!rest.empty() && (rest.front() != ':' || !is_port(rest.substr(1)))) return std::nullopt;
+    return lower(brackets ? host.substr(1, end - 1) : host.substr(0, after));
 }
 
 }  // namespace
 
-Gate::Gate(HostNames names, std::string token, int port)
-    : names_(std::move(names)),
+std::string random_secret() {
+    std::random_device random;
+    std::string digits;
+    for (int i = 0; i < 8; ++i) digits += fmt::format("{:08x}", random());
+    return digits;
+}
+
+bool equals_secret(std::string_view given, std::string_view secret) noexcept {
+    if (secret.empty()) return false;
+    // `volatile` keeps the compiler from leaving the loop at the first difference.
+    volatile unsigned different = given.size() == secret.size() ? 0 : 1;
+    for (std::size_t i = 0; i < given.size(); ++i) {
+        const auto letter = static_cast<unsigned char>(given[i]);
+        different = different | (letter ^ static_cast<unsigned char>(secret[i % secret.size()]));
+    }
+    return different == 0;
+}
+
+Gate::Gate(const ListenAddress& address, std::string token, int port)
+    : names_{address.name, address.number},
+      any_number_(address.is_any),
       token_(std::move(token)),
       session_(random_secret()),
       // Cookies are shared by all ports of a host, so two servers on one machine need different
       // names.
-      cookie_name_(fmt::format("tensorpool_{}", port)) {}
-
-std::optional<Refusal> Gate::refuse(const httplib::Request& request) const {
-    if (!names_.contain(request.get_header_value("Host"))) return wrong_host;
-    if (is_from_elsewhere(request) || !is_of_this_origin(request)) return wrong_origin;
-    return std::nullopt;
+      cookie_name_(fmt::format("tensorpool_{}", port)) {
+    if (address.is_loopback || address.is_any) {
+        names_.insert(names_.end(), {"localhost", "127.0.0.1", "::1"});
+    }
+    if (!address.is_loopback) names_.push_back(name_of_this_machine());
 }
 
-bool Gate::admits(const httplib::Request& request) const {
-    if (!wants_token()) return true;
-    constexpr std::string_view scheme = "Bearer ";
-    const std::string authorization = request.get_header_value("Authorization");
-    const std::string_view given = authorization;
-    if (equal_letters(given.substr(0, scheme.size()), scheme)) {
-        return is_token(trimmed(given.substr(scheme.size())));
+// A malicious page can make the browser resolve its own name to this server's address ("DNS
+// rebinding"). Its requests then carry that name.
+void Gate::check(const Request& request) const {
+    if (!has_name(request.header("host"))) {
+        throw Refusal(403,
+                      "not a name of this server; use the address given to --listen, or give this "
+                      "name to --listen");
     }
-    return is_session(request.get_header_value("Cookie"));
+    if (is_from_elsewhere(request) || !is_of_this_origin(request)) {
+        throw Refusal(403, "pages of other origins are not served");
+    }
+}
+
+/// Ports are ignored, because a tunnel may use another.
+bool Gate::has_name(std::string_view host) const {
+    const std::optional<std::string> name = name_in(host);
+    if (!name || name->empty()) return false;
+    if (any_number_ && is_number(*name)) return true;
+    return std::find(names_.begin(), names_.end(), *name) != names_.end();
+}
+
+bool Gate::admits(const Request& request) const {
+    if (!wants_token()) return true;
+    constexpr std::string_view scheme = "bearer ";
+    const std::string given = request.header("authorization");
+    if (lower(given.substr(0, scheme.size())) == scheme) {
+        return is_token(trimmed(std::string_view(given).substr(scheme.size())));
+    }
+    return is_session(request.header("cookie"));
 }
 
 bool Gate::is_token(std::string_view text) const noexcept {

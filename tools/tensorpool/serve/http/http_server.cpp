@@ -1,201 +1,392 @@
 #include "serve/http/http_server.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/socket.h>
 
 #include <algorithm>
-#include <cerrno>
+#include <exception>
+#include <limits>
+#include <list>
+#include <map>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
-#include "serve/http/socket_transport.hpp"
-#include "serve/http/transport.hpp"
-#include "serve/json.hpp"
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <boost/asio/write.hpp>
+#include <boost/beast/http/status.hpp>
+
+#include "common/settings.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
 
-class RequestStream final : public httplib::Stream {
-public:
-    /// `text` is the head and the part of the body that has arrived; `missing` bytes of the body
-    /// are still to come.
-    RequestStream(Transport& transport, std::string text, std::size_t missing)
-        : transport_(transport), text_(std::move(text)), missing_(missing) {}
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using namespace std::chrono_literals;
 
-    bool is_readable() const override { return true; }
-    bool is_writable() const override { return transport_.is_writable(); }
-    ssize_t read(char* bytes, std::size_t count) override;
-    ssize_t write(const char* bytes, std::size_t count) override {
-        return transport_.write(bytes, count);
-    }
-    void get_remote_ip_and_port(std::string& ip, int& port) const override {
-        transport_.get_remote_ip_and_port(ip, port);
-    }
-    void get_local_ip_and_port(std::string& ip, int& port) const override {
-        transport_.get_local_ip_and_port(ip, port);
-    }
-    socket_t socket() const override { return transport_.socket(); }
+// Each thread may wait for a process that is asked for its holders; one such request at a time is
+// answered (holder_answers.hpp).
+constexpr std::size_t worker_threads = 4;
 
-private:
-    Transport& transport_;
-    std::string text_;
-    std::size_t read_ = 0;  ///< bytes of the text already returned
-    std::size_t missing_;
+constexpr std::pair<const char*, const char*> protecting_headers[] = {
+    {"Content-Security-Policy",
+     "default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+     "object-src 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"X-Frame-Options", "DENY"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+    {"Cross-Origin-Opener-Policy", "same-origin"},
+    {"Cache-Control", "no-store"}};
+
+Response answer_or_refusal(const HttpServer::Answer& answer, const Request& request) {
+    try {
+        return answer(request);
+    } catch (const Refusal& refusal) {
+        return refusal.response();
+    } catch (const std::exception&) {
+        return Refusal(500, "the server could not answer").response();
+    }
+}
+
+/// Returns the head of an answer. A stream ends with its connection.
+std::string text_of(const Response& response, bool keeps_connection) {
+    std::map<std::string, std::string> headers = response.headers;
+    headers.insert(std::begin(protecting_headers), std::end(protecting_headers));
+    if (response.status != 204) headers["Content-Type"] = response.type;
+    if (response.status != 204 && !response.next) {
+        headers["Content-Length"] = std::to_string(response.body.size());
+    }
+    if (!keeps_connection) headers["Connection"] = "close";
+    const auto reason = boost::beast::http::obsolete_reason(
+        static_cast<boost::beast::http::status>(response.status));
+    std::string text = fmt::format("HTTP/1.1 {} {}\r\n", response.status, std::string(reason));
+    for (const auto& [name, value] : headers) text += fmt::format("{}: {}\r\n", name, value);
+    return text + "\r\n";
+}
+
+class Connection;
+
+}  // namespace
+
+/// What all connections share; it is used by the thread of `run`, unless its type allows others.
+struct HttpServer::State {
+    State(Answer how, const Limits& of_clients) : answer(std::move(how)), limits(of_clients) {}
+
+    Answer answer;
+    Limits limits;
+    std::size_t open = 0;
+    std::size_t streams = 0;
+    std::uint64_t rounds = 0;        ///< calls of `wake`
+    std::list<Connection*> waiting;  ///< for a request, the longest wait first
+    // A connection lives as long as an operation of it. These end before what is above.
+    asio::io_context io;
+    tcp::acceptor acceptor{io};
+    asio::steady_timer pause{io};
+    std::vector<std::shared_ptr<Connection>> idle_streams;  ///< those that have sent everything
+    asio::thread_pool workers{worker_threads};
 };
 
-ssize_t RequestStream::read(char* bytes, std::size_t count) {
-    if (read_ < text_.size()) {
-        const std::size_t part = std::min(count, text_.size() - read_);
-        std::copy_n(text_.data() + read_, part, bytes);
-        read_ += part;
-        return static_cast<ssize_t>(part);
+namespace {
+
+using State = HttpServer::State;
+
+/// One connection. All functions are called on the thread of `run`.
+class Connection final : public std::enable_shared_from_this<Connection> {
+public:
+    Connection(State& server, tcp::socket socket)
+        : server_(server), socket_(std::move(socket)), timer_(server.io) {
+        ++server_.open;
     }
-    if (missing_ == 0) return 0;
-    const ssize_t part = transport_.read(bytes, std::min(count, missing_));
-    if (part > 0) missing_ -= static_cast<std::size_t>(part);
-    return part;
+    ~Connection();
+
+    void await_request();
+    void refuse(const Refusal& refusal);
+    /// Ends what the connection waits for, without an answer.
+    void close();
+    void send_events();
+
+private:
+    /// Cancels what is waited for after this time, unless a later call sets another time.
+    void limit(std::chrono::milliseconds time);
+    void begin_wait() { server_.waiting.push_back(this); }
+    void end_wait() { server_.waiting.remove(this); }
+    void read_head(error_code error);
+    void read_body(std::size_t head_bytes);
+    void fail(error_code error);
+    void answer(error_code error);
+    void respond(Response response);
+    void go_on(error_code error);
+    void await_events();
+    void write_events(std::string events);
+    void drain(error_code error, std::size_t bytes);
+
+    /// Returns a handler of an operation that calls a member of this connection.
+    auto then(void (Connection::*member)(error_code)) {
+        return [self = shared_from_this(), member](error_code error, std::size_t = 0) {
+            ((*self).*member)(error);
+        };
+    }
+    template <class Result>
+    void compute(std::function<Result()> work, void (Connection::*use)(Result));
+
+    State& server_;
+    tcp::socket socket_;
+    asio::steady_timer timer_;
+    bool late_ = false;     ///< the timer has ended what was waited for
+    std::string received_;  ///< but not used yet
+    Request request_;
+    std::string text_;                   ///< being sent
+    std::function<std::string()> next_;  ///< the events of a stream
+    /// When the events were taken. A new stream has events to send before the next round.
+    std::uint64_t round_ = std::numeric_limits<std::uint64_t>::max();
+    std::size_t drained_ = 0;
+};
+
+Connection::~Connection() {
+    end_wait();
+    --server_.open;
+    if (next_) --server_.streams;
+}
+
+void Connection::limit(std::chrono::milliseconds time) {
+    late_ = false;
+    timer_.expires_after(time);
+    timer_.async_wait([weak = weak_from_this()](error_code error) {
+        const auto self = weak.lock();
+        // The handler of a time that was reset may be under way already.
+        if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
+        self->late_ = true;
+        self->socket_.cancel(error);
+    });
+}
+
+void Connection::close() {
+    end_wait();
+    error_code ignored;
+    socket_.close(ignored);
+}
+
+void Connection::await_request() {
+    begin_wait();
+    limit(server_.limits.idle);
+    if (!received_.empty()) return read_head({});
+    socket_.async_wait(tcp::socket::wait_read, then(&Connection::read_head));
+}
+
+void Connection::read_head(error_code error) {
+    if (error) return;
+    limit(server_.limits.request);
+    asio::async_read_until(socket_, asio::dynamic_buffer(received_, server_.limits.head_bytes),
+                           "\r\n\r\n",
+                           [self = shared_from_this()](error_code failed, std::size_t bytes) {
+                               if (failed) return self->fail(failed);
+                               self->read_body(bytes);
+                           });
+}
+
+void Connection::read_body(std::size_t head_bytes) {
+    try {
+        request_ = serve::read_head(received_.substr(0, head_bytes), server_.limits);
+    } catch (const Refusal& refusal) {
+        return refuse(refusal);
+    }
+    received_.erase(0, head_bytes);
+    const std::size_t missing =
+        request_.body_bytes - std::min(request_.body_bytes, received_.size());
+    asio::async_read(socket_, asio::dynamic_buffer(received_), asio::transfer_exactly(missing),
+                     then(&Connection::answer));
+}
+
+/// Reports a request that could not be read, unless the client has gone.
+void Connection::fail(error_code error) {
+    if (error == asio::error::not_found) return refuse({431, "the headers are too long"});
+    if (late_ || (error == asio::error::eof && !received_.empty())) {
+        refuse({408, "the request was too slow or incomplete"});
+    }
+}
+
+void Connection::refuse(const Refusal& refusal) {
+    end_wait();
+    request_ = {};
+    respond(refusal.response());
+}
+
+/// Runs `work` on another thread, then `use` with its result on this one.
+template <class Result>
+void Connection::compute(std::function<Result()> work, void (Connection::*use)(Result)) {
+    asio::post(server_.workers, [self = shared_from_this(), work = std::move(work), use]() mutable {
+        State& server = self->server_;
+        std::optional<Result> result;
+        try {
+            result = work();
+        } catch (const std::exception&) {
+            // Memory was short: the connection is closed.
+        }
+        // Moved, so that no connection ends on this thread.
+        asio::post(server.io, [self = std::move(self), result = std::move(result), use]() mutable {
+            if (result) ((*self).*use)(std::move(*result));
+        });
+    });
+}
+
+void Connection::answer(error_code error) {
+    if (error) return fail(error);
+    end_wait();
+    request_.body = received_.substr(0, request_.body_bytes);
+    received_.erase(0, request_.body_bytes);
+    compute<Response>([this] { return answer_or_refusal(server_.answer, request_); },
+                      &Connection::respond);
+}
+
+void Connection::respond(Response response) {
+    const bool is_head = request_.method == "HEAD";
+    if (response.next && !is_head) {
+        if (server_.streams >= server_.limits.streams) {
+            return refuse({503, "all streams are taken; close a page"});
+        }
+        ++server_.streams;
+        next_ = response.next;
+    }
+    request_.keeps_connection &= !response.next;
+    text_ = text_of(response, request_.keeps_connection);
+    if (!is_head) text_ += response.body;
+    limit(server_.limits.write);
+    asio::async_write(socket_, asio::buffer(text_), then(&Connection::go_on));
+}
+
+void Connection::go_on(error_code error) {
+    if (error) return;
+    if (next_) return await_events();
+    if (request_.keeps_connection) return await_request();
+    // Closing a socket with unread bytes would reset the connection, and the client could lose the
+    // answer.
+    socket_.shutdown(tcp::socket::shutdown_send, error);
+    limit(250ms);
+    drain({}, 0);
+}
+
+void Connection::drain(error_code error, std::size_t bytes) {
+    constexpr std::size_t max_bytes = 256 * 1024;
+    drained_ += bytes;
+    if (error || drained_ > max_bytes) return;
+    text_.resize(4096);
+    socket_.async_read_some(asio::buffer(text_),
+                            [self = shared_from_this()](error_code failed, std::size_t count) {
+                                self->drain(failed, count);
+                            });
+}
+
+void Connection::await_events() {
+    if (round_ == server_.rounds) return server_.idle_streams.push_back(shared_from_this());
+    send_events();
+}
+
+void Connection::send_events() {
+    round_ = server_.rounds;
+    compute<std::string>(next_, &Connection::write_events);
+}
+
+void Connection::write_events(std::string events) {
+    text_ = events.empty() ? ":\n\n" : std::move(events);
+    limit(server_.limits.write);
+    asio::async_write(socket_, asio::buffer(text_), then(&Connection::go_on));
+}
+
+/// If all connections are taken, the one that waits longest for a request makes room.
+void begin(State& server, tcp::socket socket) {
+    fcntl(socket.native_handle(), F_SETFD, FD_CLOEXEC);
+    const bool full = server.open >= server.limits.connections;
+    const bool makes_room = !server.waiting.empty();
+    if (full && makes_room) server.waiting.front()->close();
+    const auto connection = std::make_shared<Connection>(server, std::move(socket));
+    if (!full || makes_room) return connection->await_request();
+    connection->refuse(Refusal(503, "all connections are taken; close a page"));
+}
+
+void accept(State& server) {
+    server.acceptor.async_accept([&server](error_code error, tcp::socket socket) {
+        if (!error) {
+            begin(server, std::move(socket));
+            return accept(server);
+        }
+        // The system may be out of descriptors or memory until other connections end.
+        server.pause.expires_after(10ms);
+        server.pause.async_wait([&server](error_code) { accept(server); });
+    });
+}
+
+const char* what_helps(error_code error) {
+    if (error == asio::error::address_in_use) {
+        return "; another program uses this port: end it, or choose another port with --listen";
+    }
+    if (error == boost::system::errc::address_not_available) {
+        return "; this machine does not have the address";
+    }
+    if (error == asio::error::access_denied) {
+        return "; ports below 1024 need administrator rights";
+    }
+    return "";
+}
+
+/// With reuse_address, a port whose last connections are still closing can be used, but not one
+/// with another listener.
+void listen(tcp::acceptor& acceptor, const ListenAddress& address) try {
+    const tcp::endpoint where(asio::ip::make_address(address.number), address.port);
+    acceptor.open(where.protocol());
+    fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
+    acceptor.set_option(tcp::acceptor::reuse_address(true));
+    acceptor.bind(where);
+    acceptor.listen(128);
+} catch (const boost::system::system_error& failed) {
+    throw CommandError(finding, fmt::format("serve: cannot listen on {}: {}{}",
+                                            with_port(address.name, address.port),
+                                            failed.code().message(), what_helps(failed.code())));
 }
 
 }  // namespace
 
-bool OpenSockets::add(int socket) {
-    const std::lock_guard lock(mutex_);
-    if (!shut_down_) sockets_.insert(socket);
-    return !shut_down_;
+HttpServer::HttpServer(const ListenAddress& address, Answer answer, const Limits& limits)
+    : state_(std::make_unique<State>(std::move(answer), limits)) {
+    listen(state_->acceptor, address);
 }
 
-void OpenSockets::remove(int socket) {
-    const std::lock_guard lock(mutex_);
-    sockets_.erase(socket);
+HttpServer::~HttpServer() = default;
+
+int HttpServer::port() const {
+    return state_->acceptor.local_endpoint().port();
 }
 
-void OpenSockets::shut_down() {
-    const std::lock_guard lock(mutex_);
-    shut_down_ = true;
-    for (const int socket : sockets_) ::shutdown(socket, SHUT_RDWR);
-}
-
-void OpenSockets::begin_wait(int socket) {
-    const std::lock_guard lock(mutex_);
-    waiting_.push_back(socket);
-}
-
-void OpenSockets::end_wait(int socket) {
-    const std::lock_guard lock(mutex_);
-    std::erase(waiting_, socket);
-}
-
-bool OpenSockets::shut_down_longest_waiting() {
-    const std::lock_guard lock(mutex_);
-    if (waiting_.empty()) return false;
-    ::shutdown(waiting_.front(), SHUT_RDWR);
-    waiting_.pop_front();
-    return true;
-}
-
-HttpServer::HttpServer(Site& site, const Limits& limits) : site_(site), limits_(limits) {
-    set_default_headers(site.headers());
-    set_payload_max_length(limits.body_bytes);
-    set_keep_alive_max_count(limits.requests);
-    set_keep_alive_timeout(std::chrono::ceil<std::chrono::seconds>(limits.idle).count());
-    set_handlers();
-}
-
-void HttpServer::set_handlers() {
-    using httplib::Request;
-    using httplib::Response;
-    set_pre_routing_handler([this](const Request& request, Response& response) {
-        const bool answered = site_.answer(request, response);
-        return answered ? HandlerResponse::Handled : HandlerResponse::Unhandled;
-    });
-    Post("/api/session",
-         [this](const Request& request, Response& response) { site_.take(request, response); });
-    set_exception_handler([](const Request&, Response& response, const std::exception_ptr&) {
-        response.status = 500;
-        response.set_content(error_json("the server could not answer"), "application/json");
-    });
-}
-
-void HttpServer::run(const Listener& listener) {
-    svr_sock_ = listener.socket();
-    ConnectionThreads threads(limits_.connections);
-    while (!stopped_) {
-        const int socket = accept4(listener.socket(), nullptr, nullptr, SOCK_CLOEXEC);
-        if (socket < 0) {
-            // The system may be out of descriptors or memory until other connections end.
-            if (errno != EINTR && !stopped_)
-                std::this_thread::sleep_for(std::chrono::milliseconds(10));
-        } else if (!begin(threads, socket)) {
-            turn_away(socket);
+void HttpServer::run() {
+    accept(*state_);
+    while (!state_->io.stopped()) {
+        try {
+            state_->io.run();
+        } catch (const std::exception&) {
+            // Memory was short: the connection that needed it is closed.
         }
     }
-}
-
-// If all threads are taken, an idle connection makes room for the new one.
-bool HttpServer::begin(ConnectionThreads& threads, int socket) {
-    const auto work = [this, socket] { serve(socket); };
-    if (threads.begin(work)) return true;
-    constexpr std::chrono::milliseconds patience(500);
-    return sockets_.shut_down_longest_waiting() && threads.begin(work, patience);
+    state_->workers.join();
 }
 
 void HttpServer::stop() {
-    stopped_ = true;
-    const socket_t socket = svr_sock_.exchange(INVALID_SOCKET);
-    if (socket != INVALID_SOCKET) ::shutdown(socket, SHUT_RDWR);
-    sockets_.shut_down();
+    state_->io.stop();
 }
 
-void HttpServer::serve(int socket) {
-    SocketTransport transport(socket, limits_.write);
-    if (sockets_.add(socket)) converse(transport, socket);
-    sockets_.remove(socket);
-    close_gently(socket, std::chrono::milliseconds(250));
-}
-
-void HttpServer::turn_away(int socket) const {
-    SocketTransport transport(socket, std::chrono::milliseconds(0));
-    refuse({503, "all connections are taken; close a page"}, transport);
-    close_gently(socket, std::chrono::milliseconds(0));
-}
-
-void HttpServer::converse(Transport& transport, int socket) {
-    HeadReader reader(transport, limits_);
-    for (std::size_t i = 1; i <= limits_.requests; ++i) {
-        if (!answer_next(reader, transport, socket, i == limits_.requests)) return;
-    }
-}
-
-/// Returns false if the connection is to be closed.
-bool HttpServer::answer_next(HeadReader& reader, Transport& transport, int socket, bool last) {
-    sockets_.begin_wait(socket);
-    auto head = reader.next();
-    sockets_.end_wait(socket);
-    if (std::holds_alternative<NoRequest>(head)) return false;
-    if (const Refusal* refusal = std::get_if<Refusal>(&head)) {
-        refuse(*refusal, transport);
-        return false;
-    }
-    return answer(std::get<RequestHead>(std::move(head)), reader, transport, last);
-}
-
-bool HttpServer::answer(RequestHead head, HeadReader& reader, Transport& transport, bool last) {
-    const std::string body = reader.take(head.body_bytes);
-    const std::size_t missing = head.body_bytes - body.size();
-    RequestStream request(transport, std::move(head.text) + body, missing);
-    bool closed = false;
-    const bool answered = process_request(request, last, closed, nullptr);
-    return answered && !closed && head.keeps_connection;
-}
-
-void HttpServer::refuse(const Refusal& refusal, Transport& transport) const {
-    const std::string body = error_json(refusal.message);
-    std::string answer = fmt::format("HTTP/1.1 {} Refused\r\n", refusal.status);
-    for (const auto& [name, value] : site_.headers()) answer += name + ": " + value + "\r\n";
-    answer += fmt::format(
-        "Content-Type: application/json\r\nContent-Length: {}\r\nConnection: close\r\n\r\n{}",
-        body.size(), body);
-    transport.write(answer.data(), answer.size());
+void HttpServer::wake() {
+    asio::post(state_->io, [this] {
+        ++state_->rounds;
+        for (const auto& stream : std::exchange(state_->idle_streams, {})) stream->send_events();
+    });
 }
 
 }  // namespace tensorpool::command::serve

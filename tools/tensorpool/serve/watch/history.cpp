@@ -1,9 +1,15 @@
 #include "serve/watch/history.hpp"
 
-#include <algorithm>
-#include <limits>
+#include <fmt/format.h>
 
-#include "serve/watch/history_json.hpp"
+#include <algorithm>
+#include <functional>
+#include <iterator>
+#include <limits>
+#include <span>
+#include <utility>
+
+#include "serve/json.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
@@ -12,27 +18,107 @@ constexpr std::uint64_t unit_ns = 10'000'000;  // of Sample::time
 
 constexpr float unknown = std::numeric_limits<float>::quiet_NaN();
 
-/// `rates` is null for the first snapshot that includes the pool.
-PoolSample sample_of(std::uint32_t time, const PoolStatistics& pool, const PoolRates* rates) {
-    PoolSample sample = {.time = time};
-    for (std::size_t i = 0; i < series_count; ++i) {
-        const auto& [name, bytes, rate] = pool_series[i];
-        if (bytes != nullptr) {
-            sample.values[i] = bytes(pool);
-        } else {
-            sample.values[i] = rates != nullptr ? static_cast<float>(rates->*rate) : unknown;
-        }
-    }
-    return sample;
+/// What a sample is taken from. `rates` is null for the first snapshot that includes the pool.
+struct Source {
+    const PoolStatistics& pool;
+    const PoolRates* rates;
+    float faults;  ///< page faults of the process per second
+};
+
+template <std::uint64_t PoolStatistics::*... bytes>
+float sum_of(const Source& of) {
+    return static_cast<float>(((of.pool.*bytes) + ...));
 }
+
+template <double PoolRates::*rate>
+float rate_of(const Source& of) {
+    return of.rates != nullptr ? static_cast<float>(of.rates->*rate) : unknown;
+}
+
+/// A series with the name that the page uses.
+struct Series {
+    const char* name;
+    float (*value)(const Source& of);
+};
+
+constexpr Series all_series[] = {
+    {"in_use", sum_of<&PoolStatistics::in_use_bytes>},
+    {"magazine", sum_of<&PoolStatistics::parked_bytes>},
+    {"depot", sum_of<&PoolStatistics::depot_bytes>},
+    {"span", sum_of<&PoolStatistics::span_bytes>},
+    {"extent", sum_of<&PoolStatistics::cached_bytes, &PoolStatistics::free_bytes>},
+    {"capacity", sum_of<&PoolStatistics::capacity_bytes>},
+    {"limit",
+     [](const Source& of) {
+         return of.pool.limit_bytes == 0 ? unknown : sum_of<&PoolStatistics::limit_bytes>(of);
+     }},
+    {"from_magazines", rate_of<&PoolRates::from_magazines>},
+    {"from_depots", rate_of<&PoolRates::from_depots>},
+    {"from_spans", rate_of<&PoolRates::from_spans>},
+    {"from_extents", rate_of<&PoolRates::from_extents>},
+    {"from_system", rate_of<&PoolRates::from_system>},
+    {"allocated", rate_of<&PoolRates::allocated_bytes>},
+    {"rounding", rate_of<&PoolRates::rounding_ratio>},
+    {"hit_ratio", rate_of<&PoolRates::hit_ratio>},
+    {"faults", [](const Source& of) { return of.faults; }},
+};
+using PoolSample = Sample<std::size(all_series)>;
 
 const PoolRates* rates_of(const ProcessRates& rates, std::uint64_t pool) {
     const auto found = std::ranges::find(rates.pools, pool, &PoolRates::pool);
     return found == rates.pools.end() ? nullptr : &*found;
 }
 
-float faults_of(const ProcessRates& rates) {
-    return rates.seconds > 0 ? static_cast<float>(rates.minor_faults) : unknown;
+// The JSON is written directly as text: a tree of its numbers would be ten times as large.
+
+void add_times(std::string& text, double start, std::span<const PoolSample> samples) {
+    const char* comma = "";
+    for (const PoolSample& sample : samples) {
+        fmt::format_to(std::back_inserter(text), "{}{:.2f}", comma, start + sample.time / 100.0);
+        comma = ",";
+    }
+}
+
+void add_series(std::string& text, std::size_t series, std::span<const PoolSample> samples) {
+    text += fmt::format(R"({}"{}":[)", series == 0 ? "" : ",", all_series[series].name);
+    const char* comma = "";
+    for (const PoolSample& sample : samples) {
+        const float value = sample.values[series];
+        text += comma;
+        text += std::isfinite(value) ? fmt::format("{}", value) : "null";
+        comma = ",";
+    }
+    text += ']';
+}
+
+void add_up(ProfileSite& sum, const ProfileSite& site) {
+    sum.samples += site.samples;
+    sum.live_bytes += site.live_bytes;
+    sum.live_blocks += site.live_blocks;
+    sum.allocated_bytes += site.allocated_bytes;
+    sum.allocated_blocks += site.allocated_blocks;
+    sum.peak_bytes += site.peak_bytes;
+    sum.peak_blocks += site.peak_blocks;
+    for (std::size_t i = 0; i < sum.lifetimes.size(); ++i) sum.lifetimes[i] += site.lifetimes[i];
+}
+
+/// Removes the frames that no site uses.
+void drop_unused_frames(HeapProfile& profile) {
+    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
+    std::vector<std::uint32_t> numbers(profile.frames.size(), none);
+    std::vector<ProfileFrame> used;
+    for (ProfileSite& site : profile.sites) {
+        std::erase_if(site.stack, [&](std::uint32_t index) { return index >= numbers.size(); });
+        for (std::uint32_t& index : site.stack) {
+            std::uint32_t& number = numbers[index];
+            if (number == none) {
+                number = static_cast<std::uint32_t>(used.size());
+                used.push_back(std::move(profile.frames[index]));
+            }
+            index = number;
+        }
+    }
+    profile.frames = std::move(used);
 }
 
 }  // namespace
@@ -41,33 +127,85 @@ void History::add(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
     if (start_ns_ == 0) start_ns_ = snapshot.time_ns;
     if (snapshot.time_ns < start_ns_) return;
     unix_offset_ns_ = static_cast<std::int64_t>(snapshot.time_unix_ns - snapshot.time_ns);
-    const auto time = static_cast<std::uint32_t>((snapshot.time_ns - start_ns_) / unit_ns);
-    forget_missing(snapshot);
-    faults_.add({time, {faults_of(rates)}});
+    const float faults = rates.seconds > 0 ? static_cast<float>(rates.minor_faults) : unknown;
+    std::erase_if(pools_, [&](const auto& kept) {
+        return std::ranges::find(snapshot.pools, kept.first, &PoolStatistics::id) ==
+               snapshot.pools.end();
+    });
     for (const PoolStatistics& pool : snapshot.pools) {
+        PoolSample sample = {
+            .time = static_cast<std::uint32_t>((snapshot.time_ns - start_ns_) / unit_ns)};
+        const Source source{pool, rates_of(rates, pool.id), faults};
+        std::ranges::transform(all_series, sample.values.begin(),
+                               [&](const Series& series) { return series.value(source); });
         Pool& kept = pools_[pool.id];
         kept.name = pool.name;
-        kept.history.add(sample_of(time, pool, rates_of(rates, pool.id)));
+        kept.history.add(sample);
     }
-}
-
-void History::forget_missing(const ProcessSnapshot& snapshot) {
-    std::erase_if(pools_, [&](const auto& kept) {
-        return std::none_of(snapshot.pools.begin(), snapshot.pools.end(),
-                            [&](const PoolStatistics& pool) { return pool.id == kept.first; });
-    });
 }
 
 std::string History::to_json(std::uint64_t process, std::uint64_t time_ns) const {
     const std::uint64_t until = time_ns < start_ns_ ? 0 : (time_ns - start_ns_) / unit_ns;
-    const std::uint64_t start_unix_ns = start_ns_ + static_cast<std::uint64_t>(unix_offset_ns_);
-    HistoryJson json(process, static_cast<double>(start_unix_ns) / 1e9, faults_.samples());
+    const double start =
+        static_cast<double>(start_ns_ + static_cast<std::uint64_t>(unix_offset_ns_)) / 1e9;
+    std::string text = fmt::format(R"({{"process":{},"pools":[)", process);
+    const char* comma = "";
     for (const auto& [id, pool] : pools_) {
         std::vector<PoolSample> samples = pool.history.samples();
         std::erase_if(samples, [until](const PoolSample& sample) { return sample.time >= until; });
-        json.add(id, pool.name, samples);
+        text += fmt::format(R"({}{{"id":{},"name":{},"t":[)", comma, id, json_string(pool.name));
+        add_times(text, start, samples);
+        text += R"(],"series":{)";
+        for (std::size_t i = 0; i < std::size(all_series); ++i) add_series(text, i, samples);
+        text += "}}";
+        comma = ",";
     }
-    return json.take();
+    return text + "]}";
+}
+
+HeapProfile fold_small_sites(HeapProfile profile, double min_part) {
+    ProfileSite all;
+    for (const ProfileSite& site : profile.sites) add_up(all, site);
+    const auto is_small = [&](const ProfileSite& site) {
+        const auto below = [&](std::uint64_t part, std::uint64_t whole) {
+            return part == 0 || static_cast<double>(part) < min_part * static_cast<double>(whole);
+        };
+        return below(site.live_bytes, all.live_bytes) && below(site.peak_bytes, all.peak_bytes);
+    };
+    const auto small =
+        std::stable_partition(profile.sites.begin(), profile.sites.end(), std::not_fn(is_small));
+    if (small != profile.sites.end()) {
+        ProfileSite folded;
+        std::for_each(small, profile.sites.end(), [&](const auto& site) { add_up(folded, site); });
+        profile.sites.erase(small, profile.sites.end());
+        profile.sites.push_back(std::move(folded));
+    }
+    drop_unused_frames(profile);
+    return profile;
+}
+
+bool ProfileHistory::is_due(std::uint64_t steady_ns) const noexcept {
+    return profiles_.empty() || steady_ns >= last_ns_ + step_ns;
+}
+
+void ProfileHistory::add(HeapProfile profile, std::uint64_t steady_ns) {
+    last_ns_ = steady_ns;
+    profiles_.push_back(
+        std::make_shared<const HeapProfile>(fold_small_sites(std::move(profile), min_part)));
+    if (profiles_.size() > max_count) profiles_.pop_front();
+}
+
+std::vector<std::uint64_t> ProfileHistory::times() const {
+    std::vector<std::uint64_t> times;
+    for (const auto& profile : profiles_) times.push_back(profile->time_unix_ns);
+    return times;
+}
+
+std::shared_ptr<const HeapProfile> ProfileHistory::at(std::uint64_t time_unix_ns) const {
+    const auto found = std::ranges::find_if(
+        profiles_.rbegin(), profiles_.rend(),
+        [&](const auto& profile) { return profile->time_unix_ns <= time_unix_ns; });
+    return found == profiles_.rend() ? nullptr : *found;
 }
 
 }  // namespace tensorpool::command::serve

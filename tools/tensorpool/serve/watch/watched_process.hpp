@@ -11,9 +11,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "serve/watch/history.hpp"
-#include "serve/watch/listed_process.hpp"
 #include "serve/watch/processes.hpp"
-#include "serve/watch/profile_history.hpp"
 
 namespace tensorpool::command::serve {
 

@@ -9,16 +9,12 @@
 namespace tensorpool::command::serve {
 
 void Watcher::round(Now now) {
-    {
-        const std::lock_guard lock(mutex_);
-        update(now);
-        forget(now);
-        std::vector<ListedProcess> list = listed();
-        if (list != list_) ++list_version_;
-        list_ = std::move(list);
-        ++rounds_;
-    }
-    changed_.notify_all();
+    const std::lock_guard lock(mutex_);
+    update(now);
+    forget(now);
+    std::vector<ListedProcess> list = listed();
+    if (list != list_) ++list_version_;
+    list_ = std::move(list);
 }
 
 void Watcher::update(Now now) {
@@ -127,22 +123,13 @@ std::vector<std::shared_ptr<const Moment>> Watcher::running() const {
     return moments;
 }
 
-std::uint64_t Watcher::rounds() const {
-    const std::lock_guard lock(mutex_);
-    return rounds_;
-}
-
-void Watcher::wait(std::uint64_t rounds, std::chrono::milliseconds at_most) const {
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, at_most, [&] { return stopped_ || rounds_ > rounds; });
-}
-
-void Watcher::stop() {
-    {
-        const std::lock_guard lock(mutex_);
-        stopped_ = true;
+std::uint64_t find_process(const Watcher& watcher, const Request& request) {
+    const std::optional<std::uint64_t> process = request.number("process");
+    if (!process) {
+        throw Refusal(400, "no process given: add ?process= with an id from /api/processes");
     }
-    changed_.notify_all();
+    if (!watcher.view(*process)) throw Refusal(404, watcher.why_not(*process));
+    return *process;
 }
 
 }  // namespace tensorpool::command::serve

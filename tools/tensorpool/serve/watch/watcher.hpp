@@ -4,8 +4,6 @@
 /// The state from which all requests are answered. One thread takes a round per second. Requests
 /// read a process themselves only for its timeline.
 
-#include <chrono>
-#include <condition_variable>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -14,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "serve/http/messages.hpp"
 #include "serve/watch/watched_process.hpp"
 
 namespace tensorpool::command::serve {
@@ -25,7 +24,7 @@ struct View {
     std::uint64_t ended_unix_ns = 0;
 };
 
-/// Whether the heap profiles of all processes are read and kept (profile_history.hpp).
+/// Whether the heap profiles of all processes are read and kept (history.hpp).
 enum class KeepProfiles : bool { no, yes };
 
 /// All functions may be called from any thread.
@@ -62,13 +61,6 @@ public:
     /// Returns the last snapshots of the processes that run now.
     std::vector<std::shared_ptr<const Moment>> running() const;
 
-    std::uint64_t rounds() const;
-    /// Waits until there have been more than `rounds` rounds, the time is over, or `stop` was
-    /// called.
-    void wait(std::uint64_t rounds, std::chrono::milliseconds at_most) const;
-    /// Wakes all waiting threads, and makes later waits return at once.
-    void stop();
-
 private:
     void update(Now now);
     void forget(Now now);
@@ -77,12 +69,12 @@ private:
     Processes& source_;
     const KeepProfiles keep_;
     mutable std::mutex mutex_;  ///< protects the members below
-    mutable std::condition_variable changed_;
     std::map<std::uint64_t, WatchedProcess> watched_;
     std::vector<ListedProcess> list_;
     std::uint64_t list_version_ = 0;
-    std::uint64_t rounds_ = 0;
-    bool stopped_ = false;
 };
+
+/// Returns the process that a request names. Throws Refusal if there are no statistics of it.
+std::uint64_t find_process(const Watcher& watcher, const Request& request);
 
 }  // namespace tensorpool::command::serve

@@ -1,0 +1,158 @@
+// Mapped files for C. A tensorpool_mapped_file is a MappedFile.
+
+#include <tensorpool/mapped_file.hpp>
+
+#include <tensorpool/tensorpool_models.h>
+
+#include "adaptors/c_calls.hpp"
+
+namespace tensorpool::adaptors {
+namespace {
+
+static_assert(static_cast<int>(Advised::done) == tensorpool_advised_done);
+static_assert(static_cast<int>(Advised::one_node) == tensorpool_advised_one_node);
+static_assert(static_cast<int>(Advised::unsupported) == tensorpool_advised_unsupported);
+static_assert(static_cast<int>(Advised::refused) == tensorpool_advised_refused);
+static_assert(static_cast<int>(Prefetch::ahead) == tensorpool_prefetch_ahead);
+static_assert(static_cast<int>(Prefetch::now) == tensorpool_prefetch_now);
+static_assert(static_cast<int>(AccessPattern::normal) == tensorpool_access_normal);
+static_assert(static_cast<int>(AccessPattern::sequential) == tensorpool_access_sequential);
+static_assert(static_cast<int>(AccessPattern::random) == tensorpool_access_random);
+static_assert(static_cast<int>(NumaPlacement::first_touch) == tensorpool_numa_first_touch);
+static_assert(static_cast<int>(NumaPlacement::interleave) == tensorpool_numa_interleave_pages);
+static_assert(static_cast<int>(NumaPlacement::bind) == tensorpool_numa_bind);
+static_assert(FilePart::to_the_end == UINT64_MAX);
+
+constexpr const char* a_file =
+    "one from tensorpool_mapped_file_open or tensorpool_model_file_mapping";
+
+MappedFile& to_file(tensorpool_mapped_file* file) {
+    return required(reinterpret_cast<MappedFile*>(file), "file", a_file);
+}
+const MappedFile& to_file(const tensorpool_mapped_file* file) {
+    return required(reinterpret_cast<const MappedFile*>(file), "file", a_file);
+}
+
+FilePart to_part(tensorpool_file_part part) noexcept {
+    return {part.offset, part.bytes};
+}
+
+template <class Call>
+tensorpool_advised advised(const char* function, Call call) noexcept {
+    return guarded_or(tensorpool_advised_invalid, function,
+                      [&] { return static_cast<tensorpool_advised>(call()); });
+}
+
+}  // namespace
+}  // namespace tensorpool::adaptors
+
+using namespace tensorpool::adaptors;
+using tensorpool::MappedFile;
+
+tensorpool_mapped_file* tensorpool_mapped_file_open(const char* path, tensorpool_file_part part,
+                                                    int32_t shared) {
+    using tensorpool::Shared;
+    return reinterpret_cast<tensorpool_mapped_file*>(
+        guarded_or<MappedFile*>(nullptr, "mapped_file_open", [&] {
+            const Shared shows =
+                to_enumeration("shared", shared, 1) != 0 ? Shared::yes : Shared::no;
+            required(path, "path", "the name of a file");
+            return new MappedFile(MappedFile::open(path, {to_part(part), shows}));
+        }));
+}
+
+void tensorpool_mapped_file_close(tensorpool_mapped_file* file) {
+    delete reinterpret_cast<MappedFile*>(file);
+}
+
+const char* tensorpool_mapped_file_path(const tensorpool_mapped_file* file) {
+    return guarded_or<const char*>(nullptr, "mapped_file_path",
+                                   [&] { return to_file(file).path().c_str(); });
+}
+
+tensorpool_file_part tensorpool_mapped_file_part(const tensorpool_mapped_file* file) {
+    return guarded_or(tensorpool_file_part{0, 0}, "mapped_file_part", [&] {
+        const tensorpool::FilePart part = to_file(file).part();
+        return tensorpool_file_part{part.offset, part.bytes};
+    });
+}
+
+const void* tensorpool_mapped_file_bytes(const tensorpool_mapped_file* file,
+                                         tensorpool_file_part part) {
+    return guarded_or<const void*>(nullptr, "mapped_file_bytes", [&]() -> const void* {
+        const auto bytes = to_file(file).bytes(to_part(part));
+        return bytes.empty() ? nullptr : bytes.data();
+    });
+}
+
+uint64_t tensorpool_mapped_file_size(const tensorpool_mapped_file* file) {
+    return guarded_or<std::uint64_t>(0, "mapped_file_size",
+                                     [&] { return to_file(file).file_bytes(); });
+}
+
+tensorpool_status tensorpool_mapped_file_copy(const tensorpool_mapped_file* file, uint64_t offset,
+                                              void* to, size_t bytes) {
+    return guarded("mapped_file_copy", [&] {
+        const MappedFile& from = to_file(file);
+        if (to == nullptr && bytes != 0) {
+            refuse_null("to", (std::to_string(bytes) + " B").c_str());
+        }
+        from.copy_to(offset, {static_cast<std::byte*>(to), bytes});
+    });
+}
+
+tensorpool_advised tensorpool_mapped_file_prefetch(const tensorpool_mapped_file* file, int32_t when,
+                                                   tensorpool_file_part part) {
+    return advised("mapped_file_prefetch", [&] {
+        return to_file(file).prefetch(to_enumeration("when", when, tensorpool::Prefetch::now),
+                                      to_part(part));
+    });
+}
+
+tensorpool_advised tensorpool_mapped_file_advise(const tensorpool_mapped_file* file,
+                                                 int32_t pattern, tensorpool_file_part part) {
+    return advised("mapped_file_advise", [&] {
+        return to_file(file).advise(
+            to_enumeration("pattern", pattern, tensorpool::AccessPattern::random), to_part(part));
+    });
+}
+
+tensorpool_advised tensorpool_mapped_file_prefer_huge_pages(const tensorpool_mapped_file* file,
+                                                            tensorpool_file_part part) {
+    return advised("mapped_file_prefer_huge_pages",
+                   [&] { return to_file(file).prefer_huge_pages(to_part(part)); });
+}
+
+tensorpool_advised tensorpool_mapped_file_place(tensorpool_mapped_file* file, int32_t placement,
+                                                uint32_t node) {
+    return advised("mapped_file_place", [&] {
+        return to_file(file).place(
+            to_enumeration("placement", placement, tensorpool::NumaPlacement::bind), node);
+    });
+}
+
+uint64_t tensorpool_mapped_file_resident_bytes(const tensorpool_mapped_file* file,
+                                               tensorpool_file_part part) {
+    return guarded_or<std::uint64_t>(0, "mapped_file_resident_bytes",
+                                     [&] { return to_file(file).resident_bytes(to_part(part)); });
+}
+
+tensorpool_advised tensorpool_mapped_file_drop_pages(const tensorpool_mapped_file* file,
+                                                     tensorpool_file_part part) {
+    return advised("mapped_file_drop_pages",
+                   [&] { return to_file(file).drop_pages(to_part(part)); });
+}
+
+tensorpool_advised tensorpool_mapped_file_drop_from_cache(const tensorpool_mapped_file* file,
+                                                          tensorpool_file_part part) {
+    return advised("mapped_file_drop_from_cache",
+                   [&] { return to_file(file).drop_from_cache(to_part(part)); });
+}
+
+tensorpool_status tensorpool_mapped_file_unmap(tensorpool_mapped_file* file,
+                                               tensorpool_file_part part, uint64_t* unmapped) {
+    return guarded("mapped_file_unmap", [&] {
+        const std::uint64_t bytes = to_file(file).unmap(to_part(part));
+        if (unmapped != nullptr) *unmapped = bytes;
+    });
+}

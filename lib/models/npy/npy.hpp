@@ -1,0 +1,26 @@
+#pragma once
+
+#include "models/byte_reader.hpp"
+#include "models/model_contents.hpp"
+
+namespace tensorpool::files {
+
+/// The content of a .npy header, with the offsets of its fields in the file.
+struct NpyHeader {
+    std::string_view descr;
+    std::uint64_t descr_offset = 0;
+    bool fortran_order = false;
+    std::vector<std::uint64_t> shape;
+    std::uint64_t shape_offset = 0;
+};
+
+/// Reads a Python literal: a dictionary of exactly these three keys, in any order, as
+/// numpy.lib.format writes it. `text` begins at byte `offset` of the file. Errors are reported
+/// through `in`.
+NpyHeader read_npy_header(const ByteReader& in, std::string_view text, std::uint64_t offset);
+
+/// Reads an array that begins at `in`'s position and must end where `in` ends, as the tensor
+/// `name`. Returns the version of the format.
+std::uint32_t read_npy_array(ByteReader& in, std::string_view name, ModelContents& to);
+
+}  // namespace tensorpool::files

@@ -1,9 +1,0 @@
-#include "platform/process/keep_loaded.hpp"
-
-namespace tensorpool::platform {
-
-bool keep_loaded() noexcept {
-    return false;
-}
-
-}  // namespace tensorpool::platform

@@ -1,0 +1,93 @@
+#include "adaptors/python/module_part.hpp"
+
+#include <cstring>
+
+#include <tensorpool/stashed_map.hpp>
+
+namespace tensorpool::python {
+namespace {
+
+namespace py = pybind11;
+
+// The keys of the dict are Python's, which only code with the interpreter's lock may compare.
+using Map = StashedMap<std::uint64_t>;
+
+std::unique_ptr<Map> make_map(const std::string& name, Budget* budget, std::size_t memory_bytes,
+                              const std::string& folder, unsigned code, unsigned bits) {
+    return std::make_unique<Map>(StashedMapOptions{
+        .name = name,
+        .budget = budget,
+        .memory_bytes = memory_bytes,
+        .folder = folder,
+        .type = {.code = static_cast<DataCode>(code), .bits = static_cast<std::uint16_t>(bits)}});
+}
+
+void put(Map& map, std::uint64_t key, std::uintptr_t address, std::size_t bytes) {
+    const py::gil_scoped_release release;
+    PooledAllocation tensor(map.pool(), bytes);
+    if (bytes != 0) std::memcpy(tensor.get(), reinterpret_cast<const void*>(address), bytes);
+    map.put(key, std::move(tensor));
+}
+
+StashedTensor get(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.get(key);
+}
+
+StashedTensorView read(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.read(key);
+}
+
+bool erase(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.erase(key);
+}
+
+py::buffer_info buffer_of(const StashedTensor& tensor) {
+    return {tensor.as<std::uint8_t>().data(), static_cast<py::ssize_t>(tensor.size())};
+}
+
+py::buffer_info buffer_of_view(const StashedTensorView& tensor) {
+    return {tensor.as<std::uint8_t>().data(), static_cast<py::ssize_t>(tensor.size())};
+}
+
+py::dict statistics_of(const Map& map) {
+    const StashedMapStatistics now = map.statistics();
+    py::dict statistics;
+    statistics["entries"] = now.entries;
+    statistics["memory_bytes"] = now.memory_bytes;
+    statistics["stashed_bytes"] = now.stashed_bytes;
+    statistics["compressed_bytes"] = now.compressed_bytes;
+    statistics["spilled_bytes"] = now.spilled_bytes;
+    statistics["hits"] = now.hits;
+    statistics["misses"] = now.misses;
+    statistics["stashes"] = now.stashes;
+    statistics["spills"] = now.spills;
+    statistics["restores"] = now.restores;
+    statistics["failures"] = now.failures;
+    statistics["stash_ns"] = now.stash_ns;
+    statistics["restore_ns"] = now.restore_ns;
+    return statistics;
+}
+
+const ModulePart part([](py::module_& module) {
+    py::class_<StashedTensor>(module, "StashedTensor", py::buffer_protocol())
+        .def_buffer(&buffer_of)
+        .def("__bool__", [](const StashedTensor& tensor) { return static_cast<bool>(tensor); });
+    py::class_<StashedTensorView>(module, "StashedTensorView", py::buffer_protocol())
+        .def_buffer(&buffer_of_view)
+        .def("__bool__", [](const StashedTensorView& tensor) { return static_cast<bool>(tensor); });
+    py::class_<Map>(module, "StashedMap")
+        .def(py::init(&make_map))
+        .def("put", &put)
+        .def("get", &get)
+        .def("read", &read)
+        .def("erase", &erase)
+        .def("prefetch", &Map::prefetch)
+        .def("statistics", &statistics_of)
+        .def("last_failure", [](const Map& map) { return py::bytes(map.last_failure()); });
+});
+
+}  // namespace
+}  // namespace tensorpool::python

@@ -1,0 +1,200 @@
+#pragma once
+
+#include "rest/stash_group.hpp"
+#include "rest/stash_state.hpp"
+
+namespace tensorpool::stashing {
+
+class EntryList;
+struct MapEntry;
+
+/// What an entry adds to the sums of its map.
+struct EntrySizes {
+    std::size_t in_memory = 0;   // bytes of the tensor
+    std::size_t compressed = 0;  // memory that its encoding takes
+    std::size_t spilled = 0;     // bytes of files
+    std::size_t at_rest = 0;     // bytes that the tensor would have in memory
+};
+
+/// The neighbors of an entry in a list.
+struct EntryLinks {
+    EntryList* list = nullptr;
+    MapEntry* next = nullptr;
+    MapEntry* previous = nullptr;
+};
+
+/// A tensor of a map. It is in memory, or `rest` has its encoding, or both: the encoding of a
+/// tensor that was restored for reading only is kept until a thread pins it for writing.
+///
+/// The lock of the map guards all members that are not const. A thread that makes the entry busy
+/// moves its content without the lock, while `tensor` and `rest` stay as they are: it builds the
+/// other form, and exchanges both under the lock. So the content is whole at every fork. Threads
+/// that pinned the entry use the tensor's bytes without the lock.
+struct MapEntry : std::enable_shared_from_this<MapEntry> {
+    MapEntry(std::size_t its_hash, std::shared_ptr<const void> its_key, PooledAllocation&& its)
+        : hash(its_hash),
+          key(std::move(its_key)),
+          bytes(its.size()),
+          alignment(its ? its.held().owner.alignment() : 64),
+          tensor(std::move(its)) {}
+
+    const std::size_t hash;
+    const std::shared_ptr<const void> key;
+    const std::size_t bytes;
+    const std::size_t alignment;
+
+    bool is_in_memory() const noexcept { return rest == nullptr || tensor; }
+
+    PooledAllocation tensor;
+    std::unique_ptr<StashState> rest;
+    std::size_t pins = 0;
+    bool is_busy = false;
+    bool is_attached = false;      // to the table: not erased, nor replaced
+    bool does_not_shrink = false;  // as found since it was last pinned
+    EntrySizes counted;            // in the sums of the map
+
+    std::shared_ptr<MapEntry> next_in_bucket;
+    EntryLinks by_use;   // in the list of those in memory, or of the compressed ones
+    EntryLinks as_kept;  // in the list of those whose encoding is kept
+};
+
+/// Entries from the least to the most recently used. An entry is in one list for each of its links.
+class EntryList {
+public:
+    explicit EntryList(EntryLinks MapEntry::*links) noexcept : links_(links) {}
+    EntryList(const EntryList&) = delete;
+    EntryList& operator=(const EntryList&) = delete;
+
+    MapEntry* first() const noexcept { return first_; }
+    /// Puts an entry at the end, and takes it out of the list that it was in by these links, if
+    /// any.
+    void push_back(MapEntry& entry) noexcept {
+        remove(entry.*links_);
+        entry.*links_ = {.list = this, .next = nullptr, .previous = last_};
+        (last_ == nullptr ? first_ : (last_->*links_).next) = &entry;
+        last_ = &entry;
+    }
+    /// Takes an entry out of the list that it is in by these links, if any.
+    static void remove(EntryLinks& links) noexcept {
+        if (EntryList* const list = std::exchange(links.list, nullptr)) list->unlink(links);
+    }
+    /// Takes an entry out of all lists.
+    static void remove(MapEntry& entry) noexcept {
+        remove(entry.by_use);
+        remove(entry.as_kept);
+    }
+
+private:
+    void unlink(const EntryLinks& links) noexcept {
+        (links.previous == nullptr ? first_ : (links.previous->*links_).next) = links.next;
+        (links.next == nullptr ? last_ : (links.next->*links_).previous) = links.previous;
+    }
+
+    EntryLinks MapEntry::*const links_;
+    MapEntry* first_ = nullptr;
+    MapEntry* last_ = nullptr;
+};
+
+/// The entries of a map by key: a hash table of lists. It allocates nothing by itself, since it is
+/// used under a lock: the caller makes the buckets.
+class EntryTable {
+public:
+    using Equal = bool (*)(const void*, const void*);
+    using Buckets = std::vector<std::shared_ptr<MapEntry>>;
+
+    /// REQUIRES: the number of buckets is a power of two.
+    EntryTable(Equal equal, Buckets buckets) noexcept
+        : equal_(equal), buckets_(std::move(buckets)) {}
+
+    std::size_t size() const noexcept { return size_; }
+    /// Returns how many buckets it should have for one more entry; 0 if it has enough.
+    std::size_t wanted_buckets() const noexcept {
+        return size_ < buckets_.size() ? 0 : buckets_.size() * 2;
+    }
+    /// Takes all entries out. The table cannot be used afterwards, except for `for_each`.
+    Buckets take_all() noexcept {
+        size_ = 0;
+        return std::exchange(buckets_, {});
+    }
+    /// Moves all entries to `buckets`, which then has the present ones.
+    void exchange(Buckets& buckets) noexcept;
+
+    /// Returns nullptr if there is none.
+    std::shared_ptr<MapEntry> find(std::size_t hash, const void* key) const noexcept;
+    /// REQUIRES: there is none with this key.
+    void insert(std::shared_ptr<MapEntry> entry) noexcept;
+    /// Takes an entry out. Returns nullptr if there is none.
+    std::shared_ptr<MapEntry> remove(std::size_t hash, const void* key) noexcept;
+
+    /// Calls `function(MapEntry&)` for each entry.
+    template <class Function>
+    void for_each(Function function) const {
+        for (const std::shared_ptr<MapEntry>& first : buckets_) {
+            for (MapEntry* entry = first.get(); entry != nullptr;
+                 entry = entry->next_in_bucket.get()) {
+                function(*entry);
+            }
+        }
+    }
+
+private:
+    static std::size_t bucket_of(const Buckets& buckets, std::size_t hash) noexcept;
+    /// Returns the link to the entry, or the empty link at the end of its bucket.
+    const std::shared_ptr<MapEntry>& link_of(std::size_t hash, const void* key) const noexcept;
+
+    Equal equal_;
+    Buckets buckets_;
+    std::size_t size_ = 0;
+};
+
+/// A tensor that goes to rest: a busy entry that must be encoded, or the memory of one whose
+/// encoding was kept.
+struct TakenTensor {
+    std::shared_ptr<MapEntry> entry;
+    PooledAllocation tensor;
+};
+
+/// The attached entries of a map by age, their sums, and the moves that are under way. The lock of
+/// the map guards it.
+///
+/// Invariants: an attached entry is listed as in memory or as compressed if a thread may put it to
+/// rest or spill it: it is neither busy nor pinned. It is listed as kept if it is in memory, its
+/// encoding is kept in memory as well, and it is not busy. No entry that is pinned for writing has
+/// an encoding.
+class ListedEntries {
+public:
+    explicit ListedEntries(statistics::StashTotals& totals) noexcept : totals_(totals) {}
+
+    void attach(MapEntry& entry) noexcept;
+    void detach(MapEntry& entry) noexcept;
+    /// Puts an entry at the end of the list where it belongs now, if any.
+    void list(MapEntry& entry) noexcept;
+
+    // Each makes the oldest entry of a list busy and returns it, or nullptr if there is none.
+    std::shared_ptr<MapEntry> take_oldest_compressed() noexcept { return take_oldest(compressed_); }
+    std::shared_ptr<MapEntry> take_oldest_kept() noexcept { return take_oldest(kept_); }
+    /// Takes the oldest tensor in memory. Takes nothing if there is none.
+    TakenTensor take_oldest_in_memory() noexcept;
+    /// Takes the encoding, if any, of an entry in memory that is not busy.
+    std::unique_ptr<StashState> take_kept(MapEntry& entry) noexcept;
+    /// Ends the move of an entry, and counts it as it is now.
+    void finish(MapEntry& entry, const EntrySizes& sizes) noexcept;
+    void wait_until_idle(const MapEntry& entry, std::unique_lock<std::mutex>& lock) const noexcept;
+
+    /// Returns the compressed bytes of tensors that are also in memory.
+    std::size_t kept_bytes() const noexcept { return kept_bytes_; }
+
+private:
+    static std::shared_ptr<MapEntry> take_oldest(EntryList& list) noexcept;
+    void count(MapEntry& entry, const EntrySizes& sizes) noexcept;
+
+    statistics::StashTotals& totals_;
+    EntryList in_memory_{&MapEntry::by_use};
+    EntryList compressed_{&MapEntry::by_use};
+    EntryList kept_{&MapEntry::as_kept};
+    std::size_t kept_bytes_ = 0;
+    // Counts ended moves; threads that wait for one wait for its change.
+    std::atomic<unsigned> moves_ = 0;
+};
+
+}  // namespace tensorpool::stashing

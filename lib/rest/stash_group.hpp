@@ -1,0 +1,47 @@
+#pragma once
+
+#include "statistics/segment/owned_record.hpp"
+#include "rest/stash_table.hpp"
+
+namespace tensorpool::stashing {
+
+/// The counters of what rests under one name. They lie in the segment, or in private memory if it
+/// has no record left.
+class StashWords {
+public:
+    StashWords(StashStatistics::Kind kind, std::string_view name, std::uint64_t budget) noexcept
+        : record_(name, [&](statistics::StashRecord& record) {
+              record.kind.store(static_cast<std::uint64_t>(kind), std::memory_order_relaxed);
+              record.budget.store(budget, std::memory_order_relaxed);
+          }) {}
+
+    statistics::StashTotals& totals() noexcept { return record_ ? record_->totals : unseen_; }
+
+private:
+    statistics::OwnedRecord<statistics::StashRecord> record_;
+    statistics::StashTotals unseen_;  // if there is no memory for a record
+};
+
+struct SharedWords;
+
+/// A use of the counters that all stashes, or all frozen blocks, of one name and one budget share.
+///
+/// Counters stay after their last user, until another name needs them. There are 255, and one more
+/// named "other" for names that find none. No lock is taken but the segment's, which forks take
+/// too: a thread that is lost at a fork costs the child the counters of one name at most.
+/// Thread-safe.
+class StashGroup {
+public:
+    /// `budget` is the number of the one that is charged; 0 for none.
+    StashGroup(StashStatistics::Kind kind, std::string_view name, std::uint64_t budget) noexcept;
+    ~StashGroup();
+    StashGroup(const StashGroup&) = delete;
+    StashGroup& operator=(const StashGroup&) = delete;
+
+    statistics::StashTotals& totals() const noexcept;
+
+private:
+    SharedWords& words_;
+};
+
+}  // namespace tensorpool::stashing

@@ -1,0 +1,196 @@
+// Planned arenas that charge the memory of their plans to a budget.
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <sstream>
+#include <string>
+#include <thread>
+
+#include <tensorpool/budget.hpp>
+#include <tensorpool/memory_pool.hpp>
+#include <tensorpool/planned_arena.hpp>
+#include <tensorpool/serve_scope.hpp>
+
+#include "plan/arena_tools.hpp"
+
+namespace tensorpool::planned {
+namespace {
+
+using testing::iterate;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+PlannedArenaOptions options_with(Budget& budget, MemoryPool& pool) {
+    PlannedArenaOptions options;
+    options.pool = &pool;
+    options.budget = &budget;
+    return options;
+}
+
+TEST(PlannedBudget, ChargeIsTheMemoryOfThePlan) {
+    Budget process("process");
+    Budget budget(process, "planned");
+    MemoryPool pool;
+    {
+        PlannedArena arena(options_with(budget, pool));
+        EXPECT_EQ(budget.in_use(), 0U);
+        iterate(arena, {mib, 2 * mib});
+        EXPECT_EQ(budget.in_use(), 3 * mib);
+        iterate(arena, {mib, 2 * mib});
+        EXPECT_EQ(arena.statistics().served, 2U);
+        EXPECT_EQ(arena.statistics().capacity_bytes, 3 * mib);
+        EXPECT_EQ(process.in_use(), 3 * mib);
+        arena.relearn();
+        EXPECT_EQ(budget.in_use(), 0U);
+        iterate(arena, {mib});
+        EXPECT_EQ(budget.in_use(), mib);
+    }
+    EXPECT_EQ(process.in_use(), 0U);
+}
+
+TEST(PlannedBudget, RetiredPlanStaysChargedUntilItsLastBlockIsFreed) {
+    Budget budget("planned");
+    MemoryPool pool;
+    PlannedArena arena(options_with(budget, pool));
+    iterate(arena, {mib, mib});
+    arena.begin_iteration();
+    void* const block = arena.allocate(mib);
+    arena.end_iteration();
+    arena.relearn();
+    EXPECT_EQ(budget.in_use(), 2 * mib);
+    arena.deallocate(block);
+    arena.begin_iteration();
+    EXPECT_EQ(budget.in_use(), 0U);
+    arena.end_iteration();
+}
+
+TEST(PlannedBudget, ThePoolServesIfTheBudgetRefuses) {
+    Budget budget("planned", {.hard = mib});
+    MemoryPool pool;
+    PlannedArena arena(options_with(budget, pool));
+    for (int i = 0; i != 3; ++i) iterate(arena, {mib, mib});
+    EXPECT_EQ(arena.statistics().served, 0U);
+    EXPECT_EQ(arena.statistics().from_pool, 6U);
+    EXPECT_EQ(budget.in_use(), 0U);
+    EXPECT_NE(budget.statistics().refusals, 0U);
+}
+
+TEST(PlannedBudget, LoadReportsTheLevelsOfARefusal) {
+    MemoryPool pool;
+    Budget unlimited("unlimited");
+    PlannedArena learned(options_with(unlimited, pool));
+    iterate(learned, {mib, 2 * mib});
+    std::stringstream plan;
+    learned.save(plan);
+    Budget process("process");
+    Budget budget(process, "planned", {.hard = mib});
+    PlannedArena arena(options_with(budget, pool));
+    try {
+        arena.load(plan);
+        FAIL();
+    } catch (const AllocationError& error) {
+        const std::string text = error.what();
+        for (const char* const part : {"the budget's hard limit (1 MiB)", "refused by 'planned'",
+                                       "'process': 0 B in use of no limit"}) {
+            EXPECT_NE(text.find(part), std::string::npos) << part << " is missing in\n" << text;
+        }
+    }
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST(PlannedBudget, RefundsIfThePoolRefuses) {
+    PoolOptions small;
+    small.max_capacity = 2 * mib;
+    MemoryPool pool(small);
+    MemoryPool other;
+    Budget budget("planned");
+    PlannedArena learned(options_with(budget, other));
+    iterate(learned, {2 * mib, 2 * mib});
+    std::stringstream plan;
+    learned.save(plan);
+    PlannedArena arena(options_with(budget, pool));
+    EXPECT_THROW(arena.load(plan), AllocationError);
+    EXPECT_EQ(budget.in_use(), 4 * mib) << "what the other arena holds";
+}
+
+TEST(PlannedBudget, BudgetMayEndBeforeItsArena) {
+    Budget process("process");
+    std::optional<Budget> budget(std::in_place, process, "planned", BudgetLimits{.hard = mib});
+    MemoryPool pool;
+    {
+        PlannedArena arena(options_with(*budget, pool));
+        budget.reset();
+        iterate(arena, {mib, mib});
+        EXPECT_EQ(process.in_use(), 2 * mib) << "the limit ended with the budget";
+    }
+    EXPECT_EQ(process.in_use(), 0U);
+}
+
+/// Sets memory of a budget aside, and allocates from the global pool before it gives that.
+class Holder : public MemoryHolder {
+public:
+    explicit Holder(Budget& budget)
+        : own_(budget, "own"), reserved_(own_, 2 * mib), there_(budget.add_holder(*this)) {}
+    std::size_t available() const noexcept override { return bytes_; }
+    std::size_t give(std::size_t) noexcept override {
+        MemoryPool& pool = get_global_memory_pool();
+        pool.deallocate(pool.try_allocate(mib), mib);
+        reserved_.give_back();
+        return std::exchange(bytes_, 0);
+    }
+
+private:
+    std::size_t bytes_ = 2 * mib;
+    Budget own_;
+    tensorpool::testing::Charged reserved_;
+    HolderRegistration there_;
+};
+
+TEST(PlannedBudget, HoldersMakeRoomForAPlan) {
+    Budget budget("planned", {.hard = 3 * mib});
+    Holder holder(budget);
+    MemoryPool pool;
+    PlannedArena arena(options_with(budget, pool));
+    iterate(arena, {mib, mib});
+    EXPECT_EQ(budget.in_use(), 2 * mib);
+    iterate(arena, {mib, mib});
+    EXPECT_EQ(arena.statistics().served, 2U);
+}
+
+// The lock of the arena's server is held while the holder is asked.
+TEST(PlannedBudget, HolderMayAllocateFromThePoolThatTheArenaServes) {
+    Budget budget("planned", {.hard = 3 * mib});
+    Holder holder(budget);
+    PlannedArena arena(options_with(budget, get_global_memory_pool()));
+    for (int i = 0; i != 2; ++i) {
+        const ServeScope serve(arena);
+        MemoryPool& pool = get_global_memory_pool();
+        pool.deallocate(pool.allocate(2 * mib), 2 * mib);
+    }
+    EXPECT_EQ(budget.in_use(), 2 * mib);
+    EXPECT_EQ(arena.statistics().served, 1U);
+}
+
+// The holder runs on a thread that another arena's budget asks for, inside the serve scope.
+TEST(PlannedBudget, RequestsOfAHolderAreNotServed) {
+    Budget budget("planned");
+    PlannedArena arena(options_with(budget, get_global_memory_pool()));
+    MemoryPool& pool = get_global_memory_pool();
+    for (int i = 0; i != 2; ++i) {
+        const ServeScope serve(arena);
+        pool.deallocate(pool.allocate(mib), mib);
+    }
+    Budget other("other", {.hard = 2 * mib});
+    Holder holder(other);
+    {
+        const ServeScope serve(arena);
+        const tensorpool::testing::Charged more(other, mib);
+        pool.deallocate(pool.allocate(mib), mib);
+    }
+    EXPECT_EQ(arena.statistics().served, 2U);
+    EXPECT_EQ(arena.statistics().from_pool, 1U);
+}
+
+}  // namespace
+}  // namespace tensorpool::planned

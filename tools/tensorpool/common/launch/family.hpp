@@ -1,0 +1,146 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <list>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <tensorpool/live_trace.hpp>
+#include <tensorpool/process_snapshot.hpp>
+#include <tensorpool/statistics_reader.hpp>
+
+#include "common/launch/observer.hpp"
+#include "common/launch/parts.hpp"
+#include "common/totals.hpp"
+
+namespace tensorpool::command::launch {
+
+/// The final statistics of a process that used a pool.
+struct ProcessResult {
+    ProcessSnapshot snapshot;
+    Totals totals;
+    bool has_ended = true;
+};
+
+/// The notes of programs about a part. A process that executes another program counts as another
+/// program.
+struct PartNotes {
+    std::uint64_t programs = 0;         ///< programs in which it is enabled
+    std::vector<std::string> problems;  ///< failures, each once; at most a few
+};
+
+/// The results of all processes, as the report shows them. Its size is bounded, however many
+/// processes there were.
+class Results {
+public:
+    void add(ProcessSnapshot snapshot, bool has_ended);
+    /// Adds a note: "malloc" if the part is enabled, "numpy\n<reason>" if it failed.
+    void add_note(const std::string& note);
+    /// Adds a message about something that could not be read.
+    void add_problem(const std::string& what);
+
+    /// The processes with the largest peaks, in that order.
+    const std::vector<ProcessResult>& largest() const noexcept { return largest_; }
+    /// The number of all processes, and the number and totals of those not in `largest()`.
+    std::uint64_t processes() const noexcept { return largest_.size() + others_; }
+    std::uint64_t others() const noexcept { return others_; }
+    const Totals& totals_of_others() const noexcept { return totals_of_others_; }
+
+    const PartNotes& notes(Part part) const noexcept {
+        return notes_[static_cast<std::size_t>(part)];
+    }
+    const std::vector<std::string>& problems() const noexcept { return problems_; }
+
+private:
+    std::vector<ProcessResult> largest_;
+    std::uint64_t others_ = 0;
+    Totals totals_of_others_;
+    std::array<PartNotes, std::size(all_parts)> notes_;
+    std::vector<std::string> problems_;
+};
+
+/// Receives the recordings of the program's processes.
+class Recorder {
+public:
+    Recorder() = default;
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+    virtual ~Recorder() = default;
+
+    /// Reads the entries since the last call, and returns their number. `process` is its number
+    /// among all recorded processes. Throws AttachError if the shared memory is damaged.
+    virtual std::size_t look(std::uint64_t process, LiveTrace& trace) = 0;
+    /// Reads a process for the last time, because it has ended or its recording has.
+    virtual void finish(std::uint64_t process, LiveTrace& trace) = 0;
+    /// Whether no more can be recorded.
+    virtual bool is_full() const noexcept = 0;
+    virtual void flush() = 0;
+};
+
+/// The processes of the program that used a pool. Each running process takes four descriptors and
+/// two mappings. Of an ended process, only the values that the report may show are kept.
+class Family {
+public:
+    /// Reads a member. May throw AttachError.
+    using Look = std::function<void(StatisticsReader&)>;
+    /// Callbacks that read the members. A reader's address identifies its member.
+    struct Looks {
+        Look last;  ///< if set, called for each member when it has ended, or at the end
+        Look live;  ///< if set, called for each member again and again
+        /// The longest time between two calls of `live`, if no other program needs the processor.
+        int longest_pause_ms = 8;
+    };
+
+    /// `recorder` receives the recordings and must outlive this object; nullptr: none. Throws
+    /// CommandError.
+    Family(Recorder* recorder, Looks looks);
+    /// Like the other constructor, without callbacks.
+    explicit Family(Recorder* recorder) : Family(recorder, Looks{}) {}
+    Family(const Family&) = delete;
+    Family& operator=(const Family&) = delete;
+
+    /// Becomes readable when a member has ended.
+    int descriptor() const noexcept { return events_.number(); }
+    /// Takes a message of a process: its files, or a note.
+    void take(Message message);
+    /// Reads the final statistics of members that have ended.
+    void take_ended();
+    /// Reads the recorded entries. Returns the largest number of entries that one process had.
+    std::size_t take_entries();
+    /// Calls `Looks::live` for each member.
+    void look();
+    int longest_pause_ms() const noexcept { return looks_.longest_pause_ms; }
+    /// To be called after the program has ended: reads the statistics of the members that still
+    /// run.
+    void finish();
+
+    const Results& results() const noexcept { return results_; }
+
+private:
+    struct Member {
+        std::uint64_t number;  // our own number, which is never reused
+        pid_t process;
+        Descriptor end;  // a pidfd; may be empty
+        StatisticsReader reader;
+        std::optional<LiveTrace> trace;
+    };
+    using Members = std::list<Member>;
+
+    void add(Message message);
+    void make_room(pid_t process);
+    std::optional<LiveTrace> take_recording(Descriptor control, Descriptor rings);
+    Members::iterator let_go(Members::iterator member, bool has_ended);
+
+    Recorder* recorder_;
+    Looks looks_;
+    Descriptor events_;
+    std::size_t max_members_;
+    std::uint64_t last_number_ = 0;
+    Members members_;
+    Results results_;
+};
+
+}  // namespace tensorpool::command::launch

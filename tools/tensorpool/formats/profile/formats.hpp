@@ -1,0 +1,50 @@
+#pragma once
+
+/// @file
+/// The forms of a heap profile. Names come from another process, and each function makes them safe
+/// for its form.
+
+#include <string>
+
+#include "common/html.hpp"
+#include "common/units.hpp"
+#include "formats/profile/named_profile.hpp"
+
+namespace tensorpool::command::profile {
+
+/// What `to_text` shows.
+struct TextOptions {
+    std::size_t max_rows = 10;
+    bool stacks = false;     ///< a row for each site, with its stack below, and not for each line
+    bool lifetimes = false;  ///< instead of the bytes
+    Sizes sizes = Sizes::iec;
+};
+
+/// Returns why sites may be missing from the profile.
+std::vector<std::string> notes_of(const HeapProfile& profile);
+/// Returns a headline and a table for a terminal: of the lines of the program that allocate, or of
+/// the sites.
+std::string to_text(const NamedProfile& named, const TextOptions& options);
+/// Returns the sites with their freed blocks by lifetime, as lines: the titles, then one for each
+/// site.
+std::vector<std::string> lifetime_lines(const NamedProfile& named, std::size_t max_rows);
+
+/// Returns everything that the profile has as JSON.
+nlohmann::ordered_json to_json(const NamedProfile& named);
+/// Reads the file that `--json` wrote, for comparison. Throws CommandError.
+nlohmann::ordered_json read_json(const std::string& path);
+
+/// Returns the binary format of pprof (profile.proto), not compressed. It contains all values. The
+/// chosen one is the default.
+std::string to_pprof(const NamedProfile& named);
+/// Returns gperftools' text format with symbols: the chosen value, and all that was allocated.
+std::string to_pprof_legacy(const NamedProfile& named);
+/// Returns a line "outer;inner bytes" for each stack, for flamegraph.pl and others.
+std::string to_collapsed(const NamedProfile& named);
+/// Returns the file format of speedscope, of the type "sampled".
+std::string to_speedscope(const NamedProfile& named);
+/// Returns a page with a flame graph that needs no network. `before` is an earlier profile to
+/// compare with; null if there is none.
+HtmlPage to_flame_graph(const NamedProfile& named, const nlohmann::ordered_json& before);
+
+}  // namespace tensorpool::command::profile

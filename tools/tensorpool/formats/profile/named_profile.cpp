@@ -1,0 +1,199 @@
+#include "formats/profile/named_profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "common/printable.hpp"
+
+namespace tensorpool::command::profile {
+namespace {
+
+constexpr const char* other_stacks = "[other stacks]";
+
+void add(ProfileSite& to, const ProfileSite& site) {
+    to.samples += site.samples;
+    to.live_bytes += site.live_bytes;
+    to.live_blocks += site.live_blocks;
+    to.allocated_bytes += site.allocated_bytes;
+    to.allocated_blocks += site.allocated_blocks;
+    to.peak_bytes += site.peak_bytes;
+    to.peak_blocks += site.peak_blocks;
+    for (std::size_t i = 0; i < to.lifetimes.size(); ++i) to.lifetimes[i] += site.lifetimes[i];
+}
+
+double estimated_blocks(const ProfileSite& site, Value value) noexcept {
+    switch (value) {
+        case Value::live:
+            return site.live_blocks;
+        case Value::peak:
+            return site.peak_blocks;
+        case Value::allocated:
+            break;
+    }
+    return site.allocated_blocks;
+}
+
+/// Whether a call is part of tensorpool, which a program may contain.
+bool is_own(const symbols::FrameName& frame) {
+    return frame.internal && (frame.location.function.starts_with("tensorpool::") ||
+                              symbols::is_pools_library(frame.module));
+}
+
+/// Turns a stack around, and removes the innermost calls that are tensorpool's, unless all are.
+void turn_around(std::vector<std::uint32_t>& stack, const std::vector<symbols::FrameName>& frames) {
+    std::erase_if(stack, [&](std::uint32_t index) { return index >= frames.size(); });
+    const auto caller =
+        std::ranges::find_if_not(stack, [&](std::uint32_t index) { return is_own(frames[index]); });
+    if (caller != stack.end()) stack.erase(stack.begin(), caller);
+    std::ranges::reverse(stack);
+}
+
+using symbols::FrameName;
+using Frames = std::vector<const FrameName*>;
+
+std::string library_of(const FrameName& frame) {
+    return frame.module.substr(frame.module.rfind('/') + 1);
+}
+
+/// Removes the calls outside of the outermost one of Python, or of `main`.
+void remove_outer_calls(Frames& innermost_first) {
+    const bool has_python = std::ranges::any_of(innermost_first, &FrameName::is_python);
+    const auto is_start = [&](const FrameName* frame) {
+        return has_python ? frame->is_python : frame->location.function == "main";
+    };
+    while (std::ranges::any_of(innermost_first, is_start) && !is_start(innermost_first.back())) {
+        innermost_first.pop_back();
+    }
+}
+
+/// Describes successive calls that are not of Python.
+std::string text_of(std::span<const FrameName* const> calls) {
+    if (calls.size() == 1) return to_short_text(*calls.front());
+    const std::string library = library_of(*calls.front());
+    const bool is_one_library = std::ranges::all_of(
+        calls, [&](const FrameName* call) { return library_of(*call) == library; });
+    return fmt::format("{} calls in {}{}", calls.size(), library,
+                       is_one_library ? "" : " and other libraries");
+}
+
+}  // namespace
+
+std::string_view name_of(Value value) noexcept {
+    constexpr std::string_view names[] = {"live", "peak", "allocated"};
+    return names[static_cast<std::size_t>(value)];
+}
+
+std::uint64_t bytes_of(const ProfileSite& site, Value value) noexcept {
+    switch (value) {
+        case Value::live:
+            return site.live_bytes;
+        case Value::peak:
+            return site.peak_bytes;
+        case Value::allocated:
+            break;
+    }
+    return site.allocated_bytes;
+}
+
+std::uint64_t blocks_of(const ProfileSite& site, Value value) noexcept {
+    constexpr double end = 0x1p62;  // the process may have written anything
+    const double blocks = std::round(estimated_blocks(site, value));
+    const std::uint64_t min = bytes_of(site, value) == 0 ? 0 : 1;
+    return blocks > 0 && blocks < end ? std::max(min, static_cast<std::uint64_t>(blocks)) : min;
+}
+
+std::uint64_t NamedProfile::total(Value of) const noexcept {
+    std::uint64_t bytes = 0;
+    for (const ProfileSite& site : profile.sites) bytes += bytes_of(site, of);
+    return bytes;
+}
+
+std::vector<std::string> stack_of(const NamedProfile& named, const ProfileSite& site) {
+    if (site.stack.empty()) return {other_stacks};
+    std::vector<std::string> texts;
+    for (const std::uint32_t index : site.stack) {
+        texts.push_back(to_short_text(named.frames[index]));
+    }
+    return texts;
+}
+
+std::string line_of(const NamedProfile& named, const ProfileSite& site) {
+    std::vector<const symbols::FrameName*> frames;
+    for (const std::uint32_t index : site.stack) frames.push_back(&named.frames[index]);
+    std::ranges::reverse(frames);
+    const symbols::FrameName* const line = symbols::line_of_program(frames);
+    return line == nullptr ? other_stacks : to_short_text(*line);
+}
+
+NamedProfile sum_by_line(NamedProfile named) {
+    std::vector<ProfileSite> sums;
+    std::unordered_map<std::string, std::size_t> indices;
+    for (ProfileSite& site : named.profile.sites) {
+        const auto [at, is_new] = indices.try_emplace(line_of(named, site), sums.size());
+        if (is_new) {
+            sums.push_back(std::move(site));
+        } else {
+            add(sums[at->second], site);
+        }
+    }
+    const auto bytes = [&](const ProfileSite& sum) { return bytes_of(sum, named.value); };
+    std::ranges::stable_sort(sums, std::ranges::greater(), bytes);
+    named.profile.sites = std::move(sums);
+    return named;
+}
+
+NamedProfile ProfileNames::name(HeapProfile profile, Value value) {
+    NamedProfile named;
+    named.profile = std::move(profile);
+    named.value = value;
+    for (const ProfileFrame& frame : named.profile.frames) {
+        const std::string path = frame.module.empty() ? "?" : frame.module;
+        named.frames.push_back(names_.name({module_of(path), frame.offset}));
+    }
+    for (ProfileSite& site : named.profile.sites) turn_around(site.stack, named.frames);
+    named.problems = names_.problems();
+    const auto rank = [&](const ProfileSite& site) {
+        return std::tuple(bytes_of(site, value), site.live_bytes, site.peak_bytes,
+                          site.allocated_bytes, site.id);
+    };
+    std::ranges::sort(named.profile.sites, std::ranges::greater(), rank);
+    return named;
+}
+
+std::uint32_t ProfileNames::module_of(const std::string& path) {
+    const auto next = static_cast<std::uint32_t>(recording_.modules.size());
+    const auto [at, is_new] = modules_.try_emplace(path, next);
+    if (is_new) recording_.modules.push_back({.path = path});
+    return at->second;
+}
+
+NamedProfile name_frames(HeapProfile profile, Value value) {
+    return ProfileNames().name(std::move(profile), value);
+}
+
+std::vector<std::string> short_stack_of(const NamedProfile& named, const ProfileSite& site) {
+    if (site.stack.empty()) return stack_of(named, site);
+    Frames frames;
+    for (const std::uint32_t index : site.stack) frames.push_back(&named.frames[index]);
+    std::ranges::reverse(frames);
+    remove_outer_calls(frames);
+    const bool is_python_program = frames.back()->is_python;
+    std::vector<std::string> texts;
+    for (auto call = frames.begin(); call != frames.end();) {
+        auto next = call + 1;
+        if (is_python_program && !(*call)->is_python) {
+            next = std::ranges::find_if(call, frames.end(), &FrameName::is_python);
+        }
+        texts.push_back(printable(text_of(std::span(call, next))));
+        call = next;
+    }
+    return texts;
+}
+
+}  // namespace tensorpool::command::profile

@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+
+#include "common/cells.hpp"
+#include "common/table.hpp"
+#include "formats/profile/formats.hpp"
+#include "formats/profile/named_profile.hpp"
+
+namespace tensorpool::command::profile {
+namespace {
+
+/// The spans of `ProfileSite::lifetimes`, each from the one before to this time.
+constexpr std::array<const char*, ProfileSite::lifetime_count> titles = {
+    "<1us",  "<4us",   "<16us", "<64us", "<256us", "<1ms", "<4ms",  "<16ms",
+    "<66ms", "<262ms", "<1s",   "<4s",   "<17s",   "<67s", "<268s", "longer"};
+
+double freed(const ProfileSite& site) {
+    double blocks = 0;
+    for (const double of_column : site.lifetimes) blocks += of_column;
+    return blocks;
+}
+
+std::string time_text(std::uint64_t unix_ns) {
+    const auto seconds = static_cast<std::time_t>(unix_ns / 1'000'000'000);
+    std::tm local{};
+    char text[32] = "?";
+    if (localtime_r(&seconds, &local) != nullptr) {
+        std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
+    }
+    return text;
+}
+
+/// Samples are rarer than requested where they would take too much time.
+std::string distance_text(const HeapProfile& profile, Sizes sizes) {
+    const std::string requested = format_size(profile.interval, sizes);
+    const std::string used = format_size(profile.mean_distance, sizes);
+    if (profile.mean_distance <= profile.interval || used == requested) {
+        return "one sample per " + requested;
+    }
+    return fmt::format("one sample per {} ({} requested)", used, requested);
+}
+
+std::string headline(const NamedProfile& named, Sizes sizes) {
+    const HeapProfile& profile = named.profile;
+    std::string text =
+        fmt::format("process {} ({}): ", profile.process, printable(profile.process_name));
+    if (profile.sites.empty()) {
+        text += "no allocation has been sampled yet";
+    } else {
+        text += fmt::format("{} live", format_size(named.total(Value::live), sizes));
+    }
+    if (profile.peak_unix_ns != 0) {
+        text += fmt::format(", peak {} at {}", format_size(profile.peak_bytes, sizes),
+                            time_text(profile.peak_unix_ns));
+    }
+    if (!profile.sites.empty()) text += "; " + counted(profile.sites.size(), "site");
+    if (profile.interval != 0) text += ", " + distance_text(profile, sizes);
+    return text + '\n';
+}
+
+std::vector<Cell> cells_of(const NamedProfile& named, const ProfileSite& site, Sizes sizes) {
+    return {size_cell(site.live_bytes, sizes),
+            count_cell(blocks_of(site, Value::live)),
+            size_cell(site.peak_bytes, sizes),
+            size_cell(site.allocated_bytes, sizes),
+            part_cell(bytes_of(site, named.value), named.total(named.value)),
+            line_cell(named, site)};
+}
+
+std::vector<std::string> value_lines(const NamedProfile& named, const TextOptions& options) {
+    Table table;
+    table.columns = {{"live"},
+                     {"blocks"},
+                     {"peak"},
+                     {"allocated"},
+                     {fmt::format("part of {}", name_of(named.value))},
+                     {"allocated at", Side::left}};
+    for (const ProfileSite& site : named.profile.sites) {
+        if (table.rows.size() == options.max_rows) break;
+        table.rows.push_back(cells_of(named, site, options.sizes));
+    }
+    return lay_out(table, any_width);
+}
+
+std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
+    std::string text;
+    for (const std::string& call : short_stack_of(named, site)) text += "    " + call + '\n';
+    return text;
+}
+
+}  // namespace
+
+std::vector<std::string> lifetime_lines(const NamedProfile& named, std::size_t max_rows) {
+    const std::vector<ProfileSite>& sites = named.profile.sites;
+    const std::size_t rows = std::min(max_rows, sites.size());
+    Table table;
+    table.columns = {{"freed"}};
+    table.rows.resize(rows);
+    for (std::size_t i = 0; i < rows; ++i) table.rows[i] = {count_cell(freed(sites[i]))};
+    for (std::size_t column = 0; column < titles.size(); ++column) {
+        double all = 0;
+        for (std::size_t i = 0; i < rows; ++i) all += sites[i].lifetimes[column];
+        if (all == 0) continue;
+        table.columns.push_back({titles[column]});
+        for (std::size_t i = 0; i < rows; ++i) {
+            table.rows[i].push_back(count_cell(sites[i].lifetimes[column]));
+        }
+    }
+    table.columns.push_back({"allocated at", Side::left});
+    for (std::size_t i = 0; i < rows; ++i) {
+        table.rows[i].push_back(line_cell(named, sites[i]));
+    }
+    return lay_out(table, any_width);
+}
+
+std::vector<std::string> notes_of(const HeapProfile& profile) {
+    std::vector<std::string> notes;
+    if (profile.interval == 0) {
+        notes.emplace_back(
+            "sampling is off; turn it on with tensorpool profile --interval 512KiB, or "
+            "TENSORPOOL_PROFILE=512KiB in the environment of the process");
+    }
+    if (profile.lost_samples != 0) {
+        notes.push_back(counted(profile.lost_samples, "sample") +
+                        " could not be taken, because there was no room");
+    }
+    return notes;
+}
+
+std::string to_text(const NamedProfile& profile, const TextOptions& options) {
+    std::string text = headline(profile, options.sizes);
+    for (const std::string& note : notes_of(profile.profile)) text += note + '\n';
+    if (profile.profile.sites.empty()) return text;
+    const NamedProfile named = options.stacks ? profile : sum_by_line(profile);
+    const std::vector<ProfileSite>& sites = named.profile.sites;
+    const std::vector<std::string> lines =
+        options.lifetimes ? lifetime_lines(named, options.max_rows) : value_lines(named, options);
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        text += lines[i] + '\n';
+        if (options.stacks && i > 0) text += stack_text(named, sites[i - 1]);
+    }
+    const std::size_t left_out = sites.size() - (lines.size() - 1);
+    if (left_out != 0) {
+        text += counted(left_out, options.stacks ? "more site" : "more line") + " (--top)\n";
+    }
+    return text;
+}
+
+}  // namespace tensorpool::command::profile

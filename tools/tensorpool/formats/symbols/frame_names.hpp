@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "formats/symbols/code_file.hpp"
+#include "formats/trace/recording.hpp"
+
+namespace tensorpool::command::symbols {
+
+/// Returns a demangled function name without its parameters and template arguments, such as
+/// "std::vector<>::push_back".
+std::string short_name(std::string_view function);
+
+/// The name of a stack frame in a recording.
+struct FrameName {
+    std::string module;  ///< path
+    std::uint64_t offset = 0;
+    CodeLocation location;  ///< empty if unknown
+    bool is_python = false;
+    bool internal = false;  ///< part of an allocator, a standard library or a package of Python
+};
+/// Returns whether a module of a recording is a function of Python.
+bool is_python(std::string_view module) noexcept;
+/// Returns whether a path is that of a shared library of tensorpool.
+bool is_pools_library(std::string_view path) noexcept;
+
+/// Returns "function at file:line", or the known part of it, else "library.so+0x1234".
+std::string to_text(const FrameName& frame);
+/// Returns the name like `to_text`, but with the function's short name.
+std::string to_short_text(const FrameName& frame);
+
+/// Returns the frames of a sampled stack from the first one outside of tensorpool's library; all of
+/// them if there is none outside.
+std::span<const trace::RecordedFrame> frames_of_caller(const trace::Recording& recording,
+                                                       std::uint32_t stack);
+
+/// Returns the innermost frame that is not internal, or the innermost if all are; nullptr if there
+/// is no frame. In a Python program only Python frames count, since lines of the program are
+/// sought. For the same reason, in other programs functions in files outside of the system's
+/// folders come first.
+const FrameName* line_of_program(std::span<const FrameName* const> innermost_first) noexcept;
+
+/// Finds the names of frames, and looks each frame up only once. Files that changed after the
+/// recording began are not used, because their symbols may be wrong.
+class FrameNames {
+public:
+    explicit FrameNames(const trace::Recording& recording) : recording_(recording) {}
+
+    const FrameName& name(trace::RecordedFrame frame);
+    /// Returns a sentence for each module whose symbols could not be read.
+    const std::vector<std::string>& problems() const noexcept { return problems_; }
+
+private:
+    CodeFile* file_of(std::uint32_t module);
+
+    const trace::Recording& recording_;
+    std::unordered_map<std::uint32_t, CodeFile> files_;  // by module
+    std::unordered_map<std::uint64_t, std::unordered_map<std::uint64_t, FrameName>> names_;
+    std::size_t looked_up_ = 0;
+    std::vector<std::string> problems_;
+};
+
+}  // namespace tensorpool::command::symbols

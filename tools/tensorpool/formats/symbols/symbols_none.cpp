@@ -1,0 +1,24 @@
+// Without elfutils' libdw, code locations are shown as modules and offsets.
+
+#include "formats/symbols/code_file.hpp"
+
+namespace tensorpool::command::symbols {
+
+struct CodeFile::Symbols {};
+
+CodeFile::CodeFile(const std::string& path) {
+    open(path);
+}
+CodeFile::CodeFile(CodeFile&&) noexcept = default;
+CodeFile& CodeFile::operator=(CodeFile&&) noexcept = default;
+CodeFile::~CodeFile() = default;
+
+void CodeFile::open_symbols(const std::string&, int) {
+    problem_ = "tensorpool was built without libdw-dev";
+}
+
+CodeLocation CodeFile::find(std::uint64_t) const {
+    return {};
+}
+
+}  // namespace tensorpool::command::symbols

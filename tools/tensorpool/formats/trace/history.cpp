@@ -1,0 +1,165 @@
+#include "formats/trace/history.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <vector>
+
+#include <tensorpool/detail/buckets.hpp>
+
+#include "formats/trace/recording.hpp"
+
+namespace tensorpool::command::trace {
+namespace {
+
+// The page size of the pool, independent of the system's page size.
+constexpr std::uint64_t page_bytes = 4096;
+// Larger alignments are served by whole pages.
+constexpr std::uint64_t max_bucket_alignment = 2048;
+// Above the limit of any pool. Much larger sizes would overflow 64 bits when rounded up.
+constexpr std::uint64_t beyond_all_pools = std::uint64_t{1} << 60;
+
+// The alignment that malloc requests from a pool with finer sizes.
+constexpr unsigned malloc_alignment_log2 = 4;
+
+std::uint64_t round_up(std::uint64_t bytes, std::uint64_t step) noexcept {
+    return (bytes + step - 1) & ~(step - 1);
+}
+
+// Finer sizes: steps of 16 B up to 64 B, then four sizes for each doubling.
+std::uint64_t finest_bytes(std::uint64_t bytes) noexcept {
+    return round_up(bytes, bytes <= 64 ? 16 : std::bit_floor(bytes - 1) / 4);
+}
+
+// Large blocks: eight sizes for each doubling up to 1 MiB, thirty-two above.
+std::uint64_t round_pages(std::uint64_t pages) noexcept {
+    if (pages <= 16) return pages;
+    const auto digits = static_cast<unsigned>(std::bit_width(pages - 1)) - (pages <= 256 ? 4U : 6U);
+    return round_up(pages, std::uint64_t{1} << digits);
+}
+
+/// The open scopes of each thread, updated call by call.
+class OpenScopes {
+public:
+    static constexpr std::uint32_t none = UINT32_MAX;
+
+    explicit OpenScopes(const trace::Recording& recording) : open_(recording.threads.size()) {}
+
+    /// Requires: calls are taken in order.
+    void take(const trace::Call& call);
+    /// Returns the source of the innermost open scope, or `none` if no scope is open.
+    std::uint32_t innermost(std::uint32_t thread) const noexcept {
+        return open_[thread].empty() ? none : open_[thread].back();
+    }
+
+private:
+    void close(std::vector<std::uint32_t>& open, std::uint32_t source);
+
+    std::vector<std::vector<std::uint32_t>> open_;  // for each thread, the innermost last
+};
+
+// A scope may end before one that began inside it. The search for it is limited, so that a hostile
+// file cannot make it take forever.
+constexpr std::ptrdiff_t max_depth_searched = 256;
+
+void OpenScopes::take(const trace::Call& call) {
+    auto& open = open_[call.thread];
+    if (call.action == TraceAction::scope_begin) open.push_back(call.source);
+    if (call.action == TraceAction::scope_end) close(open, call.source);
+}
+
+void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
+    const auto end = open.rend() - open.rbegin() > max_depth_searched
+                         ? open.rbegin() + max_depth_searched
+                         : open.rend();
+    const auto found = std::find(open.rbegin(), end, source);
+    if (found != end) open.erase(std::next(found).base());
+}
+
+}  // namespace
+
+std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noexcept {
+    if (bytes > beyond_all_pools || alignment_log2 > 60) return bytes;
+    const std::uint64_t alignment = std::uint64_t{1} << alignment_log2;
+    const std::uint64_t wanted =
+        alignment > detail::smallest_block_bytes ? std::max(bytes, alignment) : bytes;
+    const bool aligned_in_bucket =
+        alignment <= detail::smallest_block_bytes || wanted <= max_bucket_alignment;
+    const unsigned bucket = detail::bucket_of(wanted);
+    if (alignment_log2 == malloc_alignment_log2 && bucket < detail::bucket_count)
+        return finest_bytes(bytes);
+    if (aligned_in_bucket && bucket < detail::bucket_count) return detail::bucket_bytes(bucket);
+    return round_pages((bytes + page_bytes - 1) / page_bytes) * page_bytes;
+}
+
+History::History(const Recording& recording)
+    : recording_(recording),
+      order_(lifetimes_of(recording)),
+      facts_(lifetimes().size()),
+      begun_by_(recording.calls.size(), Lifetime::none) {
+    for (std::uint32_t i = 0; i < lifetimes().size(); ++i) {
+        if (lifetimes()[i].begin != Lifetime::none) begun_by_[lifetimes()[i].begin] = i;
+    }
+    find_scopes();
+    pass_on_origins();
+    measure_blocks();
+    begun_by_ = {};
+}
+
+std::uint64_t History::time_of(std::uint32_t call) const noexcept {
+    const auto& calls = recording_.calls;
+    if (calls.empty()) return 0;
+    return calls[call == Lifetime::none ? 0 : call].time_ns;
+}
+
+std::uint64_t History::last_ns() const noexcept {
+    return recording_.calls.empty() ? 0 : recording_.calls.back().time_ns;
+}
+
+void History::find_scopes() {
+    OpenScopes open(recording_);
+    for (std::uint32_t call = 0; call < recording_.calls.size(); ++call) {
+        open.take(recording_.calls[call]);
+        const std::uint32_t lifetime = begun_by_[call];
+        if (lifetime == Lifetime::none) continue;
+        facts_[lifetime].scope = open.innermost(recording_.calls[call].thread);
+        facts_[lifetime].stack = recording_.calls[call].stack;
+        facts_[lifetime].born = call;
+    }
+}
+
+// A block that was resized in place still belongs to its first caller.
+void History::pass_on_origins() {
+    for (const std::uint32_t ended : order_.by_end()) {
+        const std::uint32_t next = begun_by_[lifetimes()[ended].end];
+        if (next == Lifetime::none || !lifetimes()[next].continues) continue;
+        if (lifetimes()[next].address != lifetimes()[ended].address) continue;
+        facts_[next].scope = facts_[ended].scope;
+        facts_[next].stack = facts_[ended].stack;
+        facts_[next].born = facts_[ended].born;
+    }
+}
+
+// Goes backwards, because only the call that ends a block has its size.
+void History::measure_blocks() {
+    for (std::size_t i = lifetimes().size(); i-- > 0;)
+        facts_[i].block_bytes = block_bytes_of(lifetimes()[i]);
+}
+
+std::uint64_t History::block_bytes_of(const Lifetime& lifetime) const {
+    using enum TraceAction;
+    if (lifetime.end != Lifetime::none) {
+        const trace::Call& end = recording_.calls[lifetime.end];
+        const std::uint32_t next = begun_by_[lifetime.end];
+        const bool goes_on = next != Lifetime::none && lifetimes()[next].continues &&
+                             lifetimes()[next].address == lifetime.address;
+        if (goes_on) return std::max(lifetime.bytes, facts_[next].block_bytes);
+        const bool has_size = end.action == deallocate && end.address == lifetime.address;
+        if (has_size && end.bytes >= lifetime.bytes) return end.bytes;
+    }
+    const bool of_pool = recording_.sources[lifetime.source].kind == TraceSource::pool;
+    if (!of_pool || lifetime.begin == Lifetime::none) return lifetime.bytes;
+    return pool_block_bytes(lifetime.bytes, recording_.calls[lifetime.begin].alignment_log2);
+}
+
+}  // namespace tensorpool::command::trace

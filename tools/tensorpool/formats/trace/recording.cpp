@@ -1,0 +1,245 @@
+#include "formats/trace/recording.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <queue>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+
+#include "formats/trace/input.hpp"
+#include "formats/trace/recording_builder.hpp"
+#include "formats/trace/rmm_log.hpp"
+#include "formats/trace/trace_file.hpp"
+
+namespace tensorpool::command::trace {
+namespace {
+
+/// Reads enough to detect the type of a file.
+std::string beginning_of(Input& input) {
+    std::array<char, 64> bytes{};
+    const std::size_t count = input.read(0, std::as_writable_bytes(std::span(bytes)));
+    return {bytes.data(), count};
+}
+
+std::string shown_beginning(std::string_view beginning) {
+    if (beginning.empty()) return "an empty file";
+    return fmt::format("a file that begins with \"{}\"", printable(beginning.substr(0, 24)));
+}
+
+Recording read_trace(Input&& input) {
+    RecordingBuilder builder(input.name());
+    TraceFile file(std::move(input));
+    for (TraceChunk chunk; file.next(chunk);) builder.add(chunk);
+    return builder.finish(file.cut_bytes());
+}
+
+Recording read(Input&& input) {
+    const std::string beginning = beginning_of(input);
+    const bool is_trace = beginning.size() >= sizeof trace_magic &&
+                          std::memcmp(beginning.data(), trace_magic, sizeof trace_magic) == 0;
+    if (is_trace) return read_trace(std::move(input));
+    if (beginning.starts_with(rmm_log_beginning)) return read_rmm_log(input);
+    throw TraceError(input.name(), 0,
+                     fmt::format("found {}; expected a trace, which begins with TPTRACE, or a log "
+                                 "of RMM, which begins with {}",
+                                 shown_beginning(beginning), rmm_log_beginning));
+}
+
+// Finds the lifetime of each block, from the call that made it to the call that ended it.
+
+/// A block of an arena or a scratch, keyed by its beginning: an address or an offset.
+using Placed = std::pair<std::uint64_t, std::uint32_t>;
+
+/// The blocks that are alive in a pool, an arena or a scratch. Some may have ended already.
+struct Holdings {
+    std::vector<std::uint32_t> blocks;   // of a pool: all blocks so far
+    std::priority_queue<Placed> placed;  // the last position on top
+    std::uint64_t offset = 0;            // of a scratch: the offset of the next block
+    // Of a device's allocator, by address. Its addresses may overlap those of other sources, for
+    // example of the pool it takes its memory from, and two devices may use the same addresses.
+    std::unordered_map<std::uint64_t, std::uint32_t> alive;
+};
+
+class Lives {
+public:
+    explicit Lives(const Recording& recording)
+        : recording_(recording),
+          alive_(recording.processes.size()),
+          held_(recording.sources.size()) {}
+
+    std::vector<Lifetime> find() {
+        for (std::uint32_t i = 0; i < recording_.calls.size(); ++i) look_at(i);
+        lifetimes_.insert(lifetimes_.begin(), earlier_.begin(), earlier_.end());
+        return std::move(lifetimes_);
+    }
+
+private:
+    const Call& call(std::uint32_t i) const { return recording_.calls[i]; }
+    std::uint32_t process_of(std::uint32_t i) const {
+        return recording_.threads[call(i).thread].process;
+    }
+    Holdings& holdings(std::uint32_t i) { return held_[call(i).source]; }
+    std::unordered_map<std::uint64_t, std::uint32_t>& alive(std::uint32_t source,
+                                                            std::uint32_t process) {
+        const bool of_device = recording_.sources[source].kind == TraceSource::device;
+        return of_device ? held_[source].alive : alive_[process];
+    }
+    std::unordered_map<std::uint64_t, std::uint32_t>& alive(std::uint32_t i) {
+        return alive(call(i).source, process_of(i));
+    }
+
+    void look_at(std::uint32_t i) {
+        switch (call(i).action) {
+            case TraceAction::allocate:
+                return holdings(i).blocks.push_back(begin(i));
+            case TraceAction::deallocate:
+                return end_one(i);
+            case TraceAction::resize:
+                return resize(i);
+            case TraceAction::defer:
+                return defer(i);
+            case TraceAction::arena_allocate:
+                return holdings(i).placed.emplace(call(i).address, begin(i));
+            case TraceAction::arena_release:
+                return end_from(i);
+            case TraceAction::scratch_mark:
+                // Blocks beyond the mark have ended, even if that entry was dropped.
+                end_from(i);
+                holdings(i).offset = call(i).address;
+                return;
+            case TraceAction::scratch_allocate:
+                return holdings(i).placed.emplace(holdings(i).offset, begin(i));
+            case TraceAction::scratch_release:
+                return end_from(i);
+            case TraceAction::gone:
+                return end_all(i);
+            default:
+                return;
+        }
+    }
+
+    std::uint32_t begin(std::uint32_t i) {
+        const auto number = static_cast<std::uint32_t>(lifetimes_.size());
+        const auto [at, is_new] = alive(i).try_emplace(call(i).address, number);
+        if (!is_new) {  // the entry of its end was dropped
+            lifetimes_[at->second].end = i;
+            at->second = number;
+        }
+        lifetimes_.push_back(lifetime(i, i, Lifetime::none));
+        return number;
+    }
+
+    void end_one(std::uint32_t i) {
+        auto& alive = this->alive(i);
+        const auto found = alive.find(call(i).address);
+        if (found == alive.end()) {
+            earlier_.push_back(lifetime(i, Lifetime::none, i));
+            return;
+        }
+        lifetimes_[found->second].end = i;
+        alive.erase(found);
+    }
+
+    void defer(std::uint32_t i) {
+        const auto found = alive(i).find(call(i).address);
+        if (found != alive(i).end()) lifetimes_[found->second].deferred = i;
+    }
+
+    void resize(std::uint32_t i) {
+        end_one(i);
+        const std::uint32_t number = begin(i);
+        lifetimes_[number].continues = true;
+        holdings(i).blocks.push_back(number);
+    }
+
+    // Ends all blocks from this position on.
+    void end_from(std::uint32_t i) {
+        auto& placed = holdings(i).placed;
+        for (; !placed.empty() && placed.top().first >= call(i).address; placed.pop()) {
+            end(placed.top().second, i);
+        }
+    }
+
+    void end_all(std::uint32_t i) {
+        Holdings gone = std::exchange(holdings(i), {});
+        for (const std::uint32_t number : gone.blocks) end(number, i);
+        for (; !gone.placed.empty(); gone.placed.pop()) end(gone.placed.top().second, i);
+    }
+
+    void end(std::uint32_t number, std::uint32_t i) {
+        Lifetime& lifetime = lifetimes_[number];
+        if (lifetime.end != Lifetime::none) return;
+        lifetime.end = i;
+        alive(lifetime.source, lifetime.process).erase(lifetime.address);
+    }
+
+    Lifetime lifetime(std::uint32_t i, std::uint32_t begin, std::uint32_t end) const {
+        return {.begin = begin,
+                .end = end,
+                .process = process_of(i),
+                .source = call(i).source,
+                .address = call(i).address,
+                .bytes = call(i).bytes,
+                .continues = false,
+                .deferred = Lifetime::none,
+                .stream = call(i).stream};
+    }
+
+    const Recording& recording_;
+    std::vector<Lifetime> earlier_;  // blocks made before the recording
+    std::vector<Lifetime> lifetimes_;
+    // For each process: the lifetime that is alive at an address.
+    std::vector<std::unordered_map<std::uint64_t, std::uint32_t>> alive_;
+    std::vector<Holdings> held_;  // indexed by source
+};
+
+std::uint64_t alignment_of(const Recording& recording, const Lifetime& lifetime) {
+    constexpr std::uint64_t pool_alignment = 64;
+    constexpr unsigned max_alignment_log2 = 62;  // larger alignments occur only in damaged files
+    if (lifetime.begin == Lifetime::none) return pool_alignment;
+    const unsigned requested = recording.calls[lifetime.begin].alignment_log2;
+    return std::max(pool_alignment, std::uint64_t{1} << std::min(requested, max_alignment_log2));
+}
+
+}  // namespace
+
+Recording read_recording(const std::string& path) {
+    return read(Input(path));
+}
+
+Recording read_recording(std::span<const std::byte> bytes, const std::string& name) {
+    return read(Input(bytes, name));
+}
+
+std::vector<Lifetime> lifetimes_of(const Recording& recording) {
+    return Lives(recording).find();
+}
+
+LifetimeOrder::LifetimeOrder(std::vector<Lifetime> lifetimes) : lifetimes_(std::move(lifetimes)) {
+    for (std::uint32_t i = 0; i < lifetimes_.size(); ++i) {
+        if (lifetimes_[i].end != Lifetime::none) by_end_.push_back(i);
+    }
+    std::ranges::stable_sort(by_end_, {}, [this](std::uint32_t i) { return lifetimes_[i].end; });
+}
+
+std::vector<TensorLifetime> steps_of(const Recording& recording, const LifetimeOrder& order) {
+    const std::vector<Lifetime>& recorded = order.lifetimes();
+    std::vector<TensorLifetime> steps(recorded.size());
+    std::int64_t now = 0;
+    order.walk([&](std::size_t i) { steps[i].begin = now++; },
+               [&](std::size_t i) { steps[i].end = now; });
+    for (std::size_t i = 0; i < recorded.size(); ++i) {
+        steps[i].bytes = recorded[i].bytes;
+        steps[i].alignment = alignment_of(recording, recorded[i]);
+        if (recorded[i].end == Lifetime::none) steps[i].end = now;
+        // A block that was freed by the call that allocated it was never handed out.
+        if (steps[i].end <= steps[i].begin) steps[i] = {steps[i].begin, steps[i].begin + 1, 0, 1};
+    }
+    return steps;
+}
+
+}  // namespace tensorpool::command::trace

@@ -1,0 +1,233 @@
+#include "formats/trace/trace_file.hpp"
+
+#include <fmt/format.h>
+#include <zstd.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "formats/trace/input.hpp"
+
+namespace tensorpool::command::trace {
+namespace {
+
+/// Allows for larger headers of later versions.
+constexpr std::uint32_t max_header_bytes = 4096;
+
+/// A recording expands about 13 times (trace_writer.cpp). A file that expands much more was made to
+/// exhaust the reader's memory.
+constexpr std::uint64_t max_expansion = 256;
+
+/// The size of the records in a chunk of this kind; 0 if the kind is unknown.
+std::uint64_t record_bytes(TraceChunkKind kind) {
+    switch (kind) {
+        case TraceChunkKind::process:
+            return sizeof(TraceProcess);
+        case TraceChunkKind::names:
+            return sizeof(TraceName);
+        case TraceChunkKind::modules:
+            return sizeof(TraceModule);
+        case TraceChunkKind::entries:
+            return sizeof(TraceEntry);
+        case TraceChunkKind::end:
+            return 1;
+    }
+    return 0;
+}
+
+std::string problem_of(const TraceHeader& header) {
+    if (std::memcmp(header.magic, trace_magic, sizeof trace_magic) != 0) {
+        return "not a trace; expected a file that begins with TPTRACE";
+    }
+    if (header.version != trace_version) {
+        return fmt::format(
+            "found a trace of version {}; expected version {}: read it with the "
+            "tensorpool that wrote it",
+            header.version, trace_version);
+    }
+    if (header.header_bytes < sizeof header || header.header_bytes > max_header_bytes) {
+        return fmt::format("found a header of {} B; expected {} to {} B", header.header_bytes,
+                           sizeof header, max_header_bytes);
+    }
+    return {};
+}
+
+std::string problem_of_sizes(const TraceChunkHeader& header) {
+    if (header.stored_bytes > max_trace_chunk_bytes || header.bytes > max_trace_chunk_bytes) {
+        return fmt::format("found a payload of {} B, {} B when decompressed; expected at most {} B",
+                           header.stored_bytes, header.bytes, max_trace_chunk_bytes);
+    }
+    if (header.compression == TraceCompression::none && header.stored_bytes != header.bytes) {
+        return fmt::format("found a raw payload of {} B; expected {} B as in its header",
+                           header.stored_bytes, header.bytes);
+    }
+    return {};
+}
+
+std::string problem_of_payload_size(const TraceChunkHeader& header) {
+    const std::uint64_t record = record_bytes(header.kind);
+    if (header.kind == TraceChunkKind::process && header.bytes != record) {
+        return fmt::format("found {} B about a process; expected {} B", header.bytes, record);
+    }
+    if (header.kind == TraceChunkKind::end && header.bytes != 0) {
+        return fmt::format("found {} B at the end of a recording; expected none", header.bytes);
+    }
+    if (record != 0 && header.bytes % record != 0) {
+        return fmt::format("found {} B of records; expected a multiple of {} B", header.bytes,
+                           record);
+    }
+    return {};
+}
+
+std::string problem_of(const TraceChunkHeader& header) {
+    if (header.magic != trace_chunk_magic) {
+        return fmt::format("found 0x{:08x}; expected the beginning of a chunk, 0x{:08x}",
+                           header.magic, trace_chunk_magic);
+    }
+    std::uint64_t words[7];
+    std::memcpy(words, &header, sizeof words);
+    if (header.check != trace_check(words)) {
+        return fmt::format("found a chunk's header with the check 0x{:016x}; expected 0x{:016x}",
+                           header.check, trace_check(words));
+    }
+    if (header.compression > TraceCompression::zstd) {
+        return fmt::format("found compression {}; expected 0 (none) or 1 (zstd)",
+                           static_cast<unsigned>(header.compression));
+    }
+    if (std::string problem = problem_of_sizes(header); !problem.empty()) return problem;
+    return problem_of_payload_size(header);
+}
+
+}  // namespace
+
+struct TraceFile::State {
+    Input input;
+    std::uint64_t at = 0;
+    std::uint64_t expanded = 0;  // total size of all payloads so far, decompressed
+    std::vector<std::byte> stored = {};
+    std::vector<std::byte> payload = {};
+
+    explicit State(Input&& from) : input(std::move(from)) { read_header(); }
+
+    [[noreturn]] void fail(std::uint64_t offset, const std::string& what) const {
+        throw TraceError(input.name(), offset, what);
+    }
+    void read_header();
+    bool read_chunk_header(TraceChunkHeader& header);
+    bool is_whole(const TraceChunkHeader& header) const;
+    bool read_payload(const TraceChunkHeader& header);
+    void decompress(const TraceChunkHeader& header);
+    void check_frame(const TraceChunkHeader& header) const;
+    void check_expansion(const TraceChunkHeader& header);
+};
+
+void TraceFile::State::read_header() {
+    TraceHeader header{};
+    const std::size_t got = input.read(0, std::as_writable_bytes(std::span(&header, 1)));
+    if (got < sizeof header) {
+        fail(got,
+             fmt::format("found the end of the file; expected a trace, whose header takes {} B",
+                         sizeof header));
+    }
+    if (const std::string problem = problem_of(header); !problem.empty()) fail(0, problem);
+    at = header.header_bytes;
+}
+
+bool TraceFile::State::read_chunk_header(TraceChunkHeader& header) {
+    const auto to = std::as_writable_bytes(std::span(&header, 1));
+    if (input.read(at, to) < sizeof header) return false;
+    if (const std::string problem = problem_of(header); !problem.empty()) fail(at, problem);
+    return true;
+}
+
+bool TraceFile::State::is_whole(const TraceChunkHeader& header) const {
+    const std::uint64_t begin = at + sizeof header;
+    return input.bytes() >= begin && input.bytes() - begin >= header.stored_bytes;
+}
+
+// Returns false if the file was truncated in the meantime.
+bool TraceFile::State::read_payload(const TraceChunkHeader& header) {
+    const bool is_raw = header.compression == TraceCompression::none;
+    std::vector<std::byte>& to = is_raw ? payload : stored;
+    to.resize(static_cast<std::size_t>(header.stored_bytes));
+    if (input.read(at + sizeof header, to) < to.size()) return false;
+    if (!is_raw) decompress(header);
+    return true;
+}
+
+// Validates a frame before its stated size is allocated.
+void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
+    const std::uint64_t begin = at + sizeof header;
+    const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
+    if (ZSTD_isError(frame) != 0) {
+        fail(begin, fmt::format("not a zstd frame ({}); expected one of {} B",
+                                ZSTD_getErrorName(frame), stored.size()));
+    }
+    if (frame != stored.size()) {
+        fail(begin,
+             fmt::format("found a zstd frame of {} B; expected one of {} B", frame, stored.size()));
+    }
+    const unsigned long long content = ZSTD_getFrameContentSize(stored.data(), stored.size());
+    if (content != header.bytes) {
+        fail(begin, fmt::format("found a zstd frame {}; expected one of {} B when decompressed",
+                                content >= ZSTD_CONTENTSIZE_ERROR
+                                    ? std::string("without its size")
+                                    : fmt::format("of {} B when decompressed", content),
+                                header.bytes));
+    }
+}
+
+// One chunk of the maximum size is always accepted.
+void TraceFile::State::check_expansion(const TraceChunkHeader& header) {
+    const std::uint64_t end = at + sizeof header + header.stored_bytes;
+    expanded += header.bytes;
+    if (expanded <= max_trace_chunk_bytes || expanded / max_expansion <= end) return;
+    fail(at + sizeof header,
+         fmt::format("found {} B when decompressed in {} B so far; expected at most {} times "
+                     "as much",
+                     expanded, end, max_expansion));
+}
+
+void TraceFile::State::decompress(const TraceChunkHeader& header) {
+    check_frame(header);
+    check_expansion(header);
+    payload.resize(static_cast<std::size_t>(header.bytes));
+    const std::size_t got =
+        ZSTD_decompress(payload.data(), payload.size(), stored.data(), stored.size());
+    if (ZSTD_isError(got) != 0) {
+        fail(at + sizeof header,
+             fmt::format("found a damaged zstd frame ({}); expected one of {} B when decompressed",
+                         ZSTD_getErrorName(got), header.bytes));
+    }
+}
+
+TraceFile::TraceFile(const std::string& path) : state_(std::make_unique<State>(Input(path))) {}
+TraceFile::TraceFile(std::span<const std::byte> bytes, std::string name)
+    : state_(std::make_unique<State>(Input(bytes, std::move(name)))) {}
+TraceFile::TraceFile(Input&& input) : state_(std::make_unique<State>(std::move(input))) {}
+TraceFile::TraceFile(TraceFile&&) noexcept = default;
+TraceFile& TraceFile::operator=(TraceFile&&) noexcept = default;
+TraceFile::~TraceFile() = default;
+
+bool TraceFile::next(TraceChunk& chunk) {
+    State& state = *state_;
+    TraceChunkHeader header{};
+    while (state.read_chunk_header(header) && state.is_whole(header)) {
+        const std::uint64_t offset = state.at;
+        const bool is_known = record_bytes(header.kind) != 0;  // otherwise of a later version
+        if (is_known && !state.read_payload(header)) return false;
+        state.at += sizeof header + header.stored_bytes;
+        if (!is_known) continue;
+        chunk = {.offset = offset, .header = header, .payload = state.payload};
+        return true;
+    }
+    return false;
+}
+
+std::uint64_t TraceFile::cut_bytes() const noexcept {
+    const std::uint64_t end = state_->input.bytes();
+    return end > state_->at ? end - state_->at : 0;
+}
+
+}  // namespace tensorpool::command::trace

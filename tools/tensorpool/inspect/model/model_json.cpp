@@ -1,0 +1,224 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include <nlohmann/json.hpp>
+
+#include "common/html.hpp"
+#include "inspect/model/estimation.hpp"
+#include "inspect/model/model_report.hpp"
+
+namespace tensorpool::command::model {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const MemoryNeed& need) {
+    return {{"weights_bytes", need.weights},
+            {"cache_bytes", need.cache},
+            {"compute_bytes", need.compute},
+            {"bytes", need.total()}};
+}
+
+Json to_json(const MemoryEstimate& estimate, const InferencePlan& plan) {
+    Json json = {{"host", to_json(estimate.host)}};
+    json["device"] = plan.layers_on_device > 0 ? to_json(estimate.device) : Json(nullptr);
+    return json;
+}
+
+Json to_json(const InferencePlan& plan) {
+    return {{"context", plan.context},
+            {"batch", plan.batch},
+            {"sequences", plan.sequences},
+            {"kv_type", plan.cache.name},
+            {"flash_attention", plan.flash_attention},
+            {"layers_on_device", plan.layers_on_device}};
+}
+
+Json to_json(const ModelHyperparameters& model) {
+    Json layers = Json::array();
+    for (const AttentionLayer& layer : model.layers) {
+        layers.push_back({{"heads", layer.heads},
+                          {"key_value_heads", layer.key_value_heads},
+                          {"window", layer.window}});
+    }
+    return {{"architecture", model.architecture},   {"context", model.context},
+            {"embedding", model.embedding},         {"vocabulary", model.vocabulary},
+            {"feed_forward", model.feed_forward},   {"experts_used", model.experts_used},
+            {"key_length", model.key_length},       {"value_length", model.value_length},
+            {"unused_window", model.unused_window}, {"layers", layers}};
+}
+
+Json memory_json(const AvailableMemory& memory) {
+    Json json = {{"available_bytes", memory.available}, {"total_bytes", memory.total}};
+    json["device"] = nullptr;
+    if (memory.device) {
+        json["device"] = {{"name", memory.device->name},
+                          {"available_bytes", memory.device->available},
+                          {"total_bytes", memory.device->total}};
+    } else {
+        json["device_unknown"] = memory.why_no_device;
+    }
+    return json;
+}
+
+Json suggestions_json(const Estimation& estimation) {
+    Json list = Json::array();
+    for (const PlanSuggestion& suggestion : estimation.suggestions) {
+        Json row = {{"options", options_between(estimation.plan, suggestion.plan)},
+                    {"plan", to_json(suggestion.plan)}};
+        row.update(to_json(suggestion.estimate, suggestion.plan));
+        list.push_back(std::move(row));
+    }
+    return list;
+}
+
+using Json = nlohmann::ordered_json;
+
+bool is_plain(char character) noexcept {
+    return character >= ' ' && character < '\x7f' && character != '"' && character != '\\';
+}
+
+/// Appends a JSON string. Most names need no escapes, so a file of 100,000 tensors is written in a
+/// few milliseconds; the library takes ten times as long.
+void append_quoted(std::string& text, std::string_view name) {
+    if (!std::ranges::all_of(name, is_plain)) {
+        text += json_line(name);
+        return;
+    }
+    text += '"';
+    text += name;
+    text += '"';
+}
+
+void append_tensor(std::string& text, const ModelTensor& tensor) {
+    text += "{\"name\":";
+    append_quoted(text, tensor.name);
+    text += ",\"type\":";
+    append_quoted(text, tensor.type.name);
+    fmt::format_to(std::back_inserter(text), ",\"shape\":[{}],\"offset\":{},\"bytes\":{}{}}}",
+                   fmt::join(tensor.shape, ","), tensor.offset, tensor.bytes,
+                   tensor.column_major ? ",\"column_major\":true" : "");
+}
+
+void append_tensors(std::string& text, const ModelFile& file) {
+    // About the size of a tensor's entry. Reserving avoids that the text is copied as it grows.
+    constexpr std::size_t usual_bytes = 128;
+    text.reserve(text.size() + usual_bytes * file.tensors().size());
+    text += '[';
+    for (const ModelTensor& tensor : file.tensors()) {
+        if (text.back() != '[') text += ',';
+        append_tensor(text, tensor);
+    }
+    text += ']';
+}
+
+Json to_json(const Amount& amount) {
+    return {
+        {"tensors", amount.tensors}, {"parameters", amount.parameters}, {"bytes", amount.bytes}};
+}
+
+Json by_type(const Contents& contents) {
+    Json list = Json::array();
+    for (const auto& [type, amount] : contents.by_type) {
+        Json row = {{"type", type}};
+        row.update(to_json(amount));
+        list.push_back(std::move(row));
+    }
+    return list;
+}
+
+Json by_layer(const Contents& contents) {
+    Json list = Json::array();
+    for (const auto& [location, amount] : contents.by_location) {
+        Json row = {{"part", to_string(location.part)}};
+        if (location.part == ModelPart::layer) {
+            row["name"] = fmt::format("{}{}", location.stem, location.layer);
+            row["layer"] = location.layer;
+        }
+        row.update(to_json(amount));
+        list.push_back(std::move(row));
+    }
+    return list;
+}
+
+Json largest(const Contents& contents) {
+    Json list = Json::array();
+    for (const ModelTensor* const tensor : contents.largest) list.push_back(tensor->name);
+    return list;
+}
+
+Json to_json(const MetadataArray& array) {
+    constexpr std::size_t max_elements = 4096;
+    Json json = {{"array_of", array.type}, {"count", array.count}};
+    if (array.count > max_elements) return json;
+    if (const auto values = whole_numbers(array, max_elements)) json["values"] = *values;
+    return json;
+}
+
+Json to_json(const MetadataValue& value) {
+    return std::visit(
+        [](const auto& held) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(held)>, MetadataArray>) {
+                return to_json(held);
+            } else {
+                return Json(held);
+            }
+        },
+        value);
+}
+
+/// Appends the metadata key by key, because the library's ordered objects compare each new key with
+/// all others.
+void append_metadata(std::string& text, const ModelFile& file) {
+    text += '{';
+    for (const auto& [key, value] : file.metadata()) {
+        if (text.back() != '{') text += ',';
+        append_quoted(text, key);
+        text += ':' + json_line(to_json(value));
+    }
+    text += '}';
+}
+
+}  // namespace
+
+std::string estimation_json(const Estimation& estimation) {
+    Json json = {{"fits", estimation.fits}, {"memory", memory_json(estimation.memory)}};
+    json.update(to_json(estimation.need, estimation.plan));
+    if (!estimation.model) {
+        json["unknown"] = estimation.why_unknown;
+    } else {
+        json["plan"] = to_json(estimation.plan);
+        json["hyperparameters"] = to_json(*estimation.model);
+        json["largest_context"] = estimation.largest_context;
+        json["suggestions"] = suggestions_json(estimation);
+    }
+    return json_line(json);
+}
+
+std::string json_report(const Report& report) {
+    const ModelFile& file = report.file;
+    const Contents& contents = report.contents;
+    Json json = {{"file", file.name()},
+                 {"format", to_string(file.format())},
+                 {"version", file.version()},
+                 {"file_bytes", file.file_bytes()},
+                 {"tensor_count", contents.all.tensors},
+                 {"parameters", contents.all.parameters},
+                 {"tensor_bytes", contents.all.bytes},
+                 {"by_type", by_type(contents)},
+                 {"by_layer", by_layer(contents)},
+                 {"largest", largest(contents)}};
+    std::string text = json_line(json);
+    text.pop_back();
+    text += ",\"metadata\":";
+    append_metadata(text, file);
+    if (report.estimation) text += ",\"estimate\":" + estimation_json(*report.estimation);
+    text += ",\"tensors\":";
+    append_tensors(text, file);
+    text += '}';
+    return text;
+}
+
+}  // namespace tensorpool::command::model

@@ -1,0 +1,168 @@
+#include "inspect/report/reports.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "common/html.hpp"
+#include "common/printable.hpp"
+#include "inspect/model/model_report.hpp"
+#include "inspect/report/sections.hpp"
+
+namespace tensorpool::command::inspect {
+namespace {
+
+using model::paragraph;
+
+std::string table_of_trace(Table table) {
+    for (auto& row : table.rows) {
+        for (Cell& cell : row) cell.text = printable(cell.text);
+    }
+    return table_text(table);
+}
+
+using Json = nlohmann::ordered_json;
+
+Json to_json(const Level& level, bool tells_held) {
+    Json json{{"blocks", level.blocks},
+              {"alive_bytes", level.alive_bytes},
+              {"block_bytes", level.block_bytes},
+              {"page_bytes", level.page_bytes},
+              {"used_bytes", level.used_bytes}};
+    if (tells_held) json["held_bytes"] = level.held_bytes;
+    return json;
+}
+
+Json to_json(const std::vector<Share>& shares) {
+    Json list = Json::array();
+    for (const Share& share : shares) {
+        list.push_back({{"name", share.name},
+                        {"blocks", share.blocks},
+                        {"bytes", share.bytes},
+                        {"block_bytes", share.block_bytes}});
+    }
+    return list;
+}
+
+Json to_json(const Sites& sites) {
+    Json list = Json::array();
+    for (const Site& site : sites.largest) {
+        list.push_back({{"name", site.name},
+                        {"estimated_bytes", site.bytes},
+                        {"estimated_blocks", site.blocks},
+                        {"samples", site.samples},
+                        {"stack", site.stack}});
+    }
+    return list;
+}
+
+Json to_json(const Holdings& holdings) {
+    return {{"blocks", holdings.blocks},
+            {"bytes", holdings.bytes},
+            {"by_source", to_json(holdings.by_source)},
+            {"by_scope", to_json(holdings.by_scope)},
+            {"by_site", to_json(holdings.by_site)}};
+}
+
+Json to_json(const std::vector<SizeRow>& rows) {
+    Json list = Json::array();
+    for (const SizeRow& row : rows) {
+        list.push_back({{"bytes", row.bytes}, {"requests", row.requests}});
+    }
+    return list;
+}
+
+Json to_json(const std::vector<LifetimeRow>& rows, const char* from) {
+    Json list = Json::array();
+    for (const LifetimeRow& row : rows) {
+        list.push_back({{from, row.from}, {"blocks", row.blocks}, {"bytes", row.bytes}});
+    }
+    return list;
+}
+
+Json processes(const Analysis& analysis) {
+    Json list = Json::array();
+    for (const ProcessRow& row : analysis.processes) {
+        list.push_back({{"name", row.process.name},
+                        {"process", row.process.number},
+                        {"threads", row.threads},
+                        {"calls", row.calls},
+                        {"peak_bytes", row.peak_bytes},
+                        {"dropped", row.process.dropped},
+                        {"from_start", row.process.from_start},
+                        {"ended", row.process.ended},
+                        {"stack_interval_bytes", row.process.stack_interval}});
+    }
+    return list;
+}
+
+Json timeline(const Timeline& timeline) {
+    Json moments = Json::array();
+    for (const Moment& moment : timeline.moments) {
+        Json entry = {{"time_ns", moment.time_ns}};
+        entry.update(to_json(moment.level, timeline.tells_held));
+        entry["by_source"] = moment.by_source;
+        entry["by_scope"] = moment.by_scope;
+        moments.push_back(std::move(entry));
+    }
+    return {{"sources", timeline.sources}, {"scopes", timeline.scopes}, {"moments", moments}};
+}
+
+Json to_json(const Planned& planned) {
+    if (!planned.made) return nullptr;
+    return {{"peak_bytes", planned.peak_bytes},
+            {"lower_bound_bytes", planned.lower_bound_bytes},
+            {"method", to_string(planned.method)},
+            {"searched", planned.searched},
+            {"optimal", planned.optimal}};
+}
+
+Json totals(const Totals& totals) {
+    return {{"threads", totals.threads},         {"calls", totals.calls},
+            {"allocations", totals.allocations}, {"allocated_bytes", totals.allocated_bytes},
+            {"refusals", totals.refusals},       {"duration_ns", totals.duration_ns},
+            {"dropped", totals.dropped},         {"cut_bytes", totals.cut_bytes}};
+}
+
+}  // namespace
+
+std::string text_report(const Analysis& analysis, const std::string& path, Sizes sizes,
+                        std::size_t top) {
+    std::string text = printable(path) + "\n\n";
+    for (const Fact& fact : facts_of(analysis, sizes))
+        text += model::fact_line(fact.name, fact.value, fact.note);
+    const std::vector<std::string> doubts = doubts_of(analysis);
+    if (!doubts.empty()) text += '\n';
+    for (const std::string& doubt : doubts) text += paragraph(doubt);
+    for (const Section& section : sections_of(analysis, sizes, top)) {
+        text += '\n' + section.title + '\n';
+        if (!section.note.empty()) text += paragraph(section.note, "  ");
+        text += '\n' + table_of_trace(section.table);
+    }
+    return text;
+}
+
+std::string json_report(const Analysis& analysis) {
+    Json peak = {{"time_ns", analysis.timeline.peak.time_ns}};
+    peak.update(to_json(analysis.timeline.peak.level, analysis.timeline.tells_held));
+    if (analysis.timeline.tells_held) peak["most_held_bytes"] = analysis.timeline.max_held_bytes;
+    peak.update(to_json(analysis.at_peak));
+    Json left = to_json(analysis.left);
+    left["known"] = analysis.any_ended;
+    left["gone_blocks"] = analysis.gone_blocks;
+    left["gone_bytes"] = analysis.gone_bytes;
+    const Json report = {{"totals", totals(analysis.totals)},
+                         {"processes", processes(analysis)},
+                         {"peak", std::move(peak)},
+                         {"plan", to_json(analysis.planned)},
+                         {"left", std::move(left)},
+                         {"sizes_by_bytes", to_json(analysis.sizes_by_bytes)},
+                         {"sizes_by_requests", to_json(analysis.sizes_by_requests)},
+                         {"lifetimes_ns", to_json(analysis.lifetimes.by_time, "from_ns")},
+                         {"lifetimes_calls", to_json(analysis.lifetimes.by_calls, "from_calls")},
+                         {"timeline", timeline(analysis.timeline)},
+                         {"code_problems", analysis.code_problems}};
+    return json_line(report);
+}
+
+}  // namespace tensorpool::command::inspect
