@@ -2,7 +2,6 @@
 
 #include "arena/arena_state.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "arena/arena_table.hpp"
 
 namespace tensorpool {
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "limits/commit_budget.hpp"
 #include "arena/arena_table.hpp"
+#include "limits/commit_budget.hpp"
 
 namespace tensorpool::arena {
 

@@ -4,13 +4,13 @@
 #include <map>
 
 #include "arena/object_register.hpp"
-#include "base/text.hpp"
 #include "base/report_text.hpp"
+#include "base/text.hpp"
 
 namespace tensorpool {
 
-using base::BytesText;
 using base::add_line;
+using base::BytesText;
 using base::quoted;
 
 namespace arena {

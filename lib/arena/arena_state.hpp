@@ -12,7 +12,6 @@
 #include "base/checks.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
-#include "arena/arena_table.hpp"
 
 namespace tensorpool::arena {
 

@@ -2,7 +2,6 @@
 
 #include "blocks/magazine.hpp"
 #include "pages/heap/page_heap.hpp"
-#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::blocks {
 

@@ -4,7 +4,6 @@
 #include "events/snapshot_sources.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
-#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

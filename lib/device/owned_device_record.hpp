@@ -4,7 +4,6 @@
 
 #include <tensorpool/device/backend.hpp>
 
-#include "statistics/segment/segment_layout.hpp"
 #include "device/device_table.hpp"
 
 namespace tensorpool::device {

@@ -10,7 +10,6 @@
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
-#include "device/device_table.hpp"
 
 namespace tensorpool {
 

@@ -1,7 +1,6 @@
 #include "limits/budget_counters.hpp"
 
 #include "statistics/records/record_values.hpp"
-#include "limits/budget_table.hpp"
 
 namespace tensorpool::limits {
 namespace {

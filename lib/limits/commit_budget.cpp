@@ -3,7 +3,6 @@
 #include <tensorpool/detail/saturating.hpp>
 
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::limits {
 namespace {

@@ -9,7 +9,6 @@
 #include "limits/budgets.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/scopes/scope_frame.hpp"
-#include "statistics/scopes/scope_table.hpp"
 
 namespace tensorpool {
 namespace limits {

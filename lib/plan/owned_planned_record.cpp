@@ -2,7 +2,6 @@
 
 #include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
-#include "plan/planned_table.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
 

@@ -11,7 +11,6 @@
 #include "events/timeline.hpp"
 #include "plan/plan_file.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "plan/planned_table.hpp"
 
 namespace tensorpool::planned {
 namespace {

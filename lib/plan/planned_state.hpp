@@ -4,7 +4,6 @@
 
 #include "plan/plan_server.hpp"
 #include "plan/pool_requests.hpp"
-#include "plan/planned_table.hpp"
 
 namespace tensorpool::planned {
 

@@ -6,7 +6,6 @@
 #include "plan/learned_plan.hpp"
 #include "plan/owned_planned_record.hpp"
 #include "pool/pool.hpp"
-#include "plan/planned_table.hpp"
 
 namespace tensorpool::planned {
 

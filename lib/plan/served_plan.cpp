@@ -6,7 +6,6 @@
 #include "base/never_destroyed.hpp"
 #include "kinds/served_kind.hpp"
 #include "pages/page_map.hpp"
-#include "plan/planned_table.hpp"
 
 namespace tensorpool::planned {
 namespace {

@@ -21,6 +21,7 @@ struct SegmentProblem {
 std::optional<SegmentProblem> problem_of(const statistics::SegmentHeader& header);
 
 /// Reads the header of a file. Returns nothing if it was read and has no problem.
-std::optional<SegmentProblem> read_header(const platform::ObservedFile& file, statistics::SegmentHeader& to);
+std::optional<SegmentProblem> read_header(const platform::ObservedFile& file,
+                                          statistics::SegmentHeader& to);
 
 }  // namespace tensorpool::read

@@ -4,7 +4,6 @@
 
 #include "kinds/marked_kind.hpp"
 #include "pool/pool.hpp"
-#include "rest/stash_table.hpp"
 
 namespace tensorpool::stashing {
 namespace {

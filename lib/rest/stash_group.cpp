@@ -6,7 +6,6 @@
 
 #include "base/never_destroyed.hpp"
 #include "base/text.hpp"
-#include "rest/stash_table.hpp"
 
 namespace tensorpool::stashing {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "statistics/segment/owned_record.hpp"
 #include "rest/stash_table.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::stashing {
 

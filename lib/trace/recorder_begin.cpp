@@ -8,7 +8,6 @@
 #include "platform/environment.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "trace/recorder.hpp"
-#include "statistics/scopes/scope_table.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -3,10 +3,10 @@
 #include <tensorpool/arena_options.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
+#include "base/report_text.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "base/report_text.hpp"
 
 namespace tensorpool {
 
@@ -142,8 +142,8 @@ ArenaStatistics Scratch::statistics() const noexcept {
     return state_->statistics();
 }
 
-using base::BytesText;
 using base::add_line;
+using base::BytesText;
 
 std::string to_json(const ScratchReport& report) {
     std::string out;

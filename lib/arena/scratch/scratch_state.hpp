@@ -11,7 +11,6 @@
 #include "arena/release_history.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
-#include "arena/arena_table.hpp"
 
 namespace tensorpool::detail {
 

@@ -3,9 +3,8 @@
 #include <deque>
 
 #include "device/deferral/stream_calls.hpp"
-#include "device/unlocked.hpp"
-#include "statistics/segment/segment_layout.hpp"
 #include "device/device_table.hpp"
+#include "device/unlocked.hpp"
 
 namespace tensorpool::device {
 

@@ -6,7 +6,6 @@
 #include "device/owned_device_record.hpp"
 #include "events/recorder_hooks.hpp"
 #include "limits/budget_node.hpp"
-#include "device/device_table.hpp"
 
 /// The sizes of blocks and slabs of pinned memory, in bytes.
 

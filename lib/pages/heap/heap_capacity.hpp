@@ -3,7 +3,6 @@
 #include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
-#include "statistics/segment/pool_totals.hpp"
 
 namespace tensorpool::pages {
 

@@ -5,7 +5,6 @@
 #include "platform/memory/page_faults.hpp"
 #include "rest/pieces/piece_codec.hpp"
 #include "rest/stash_group.hpp"
-#include "rest/stash_table.hpp"
 
 namespace tensorpool::stashing {
 

@@ -7,7 +7,6 @@
 #include "limits/budget_node.hpp"
 #include "rest/map/entry_table.hpp"
 #include "rest/map/map_reserve.hpp"
-#include "rest/stash_table.hpp"
 
 namespace tensorpool::stashing {
 

@@ -130,13 +130,13 @@ struct Text {
 
 /// The description of a kind of record.
 struct RecordTable {
-    std::string_view name = "";      // of all records, as in JSON: "budgets"
-    std::string_view of = "";        // what one of them is: "budget"
-    std::string_view label = "";     // of the name in Prometheus
-    std::string_view title = "";     // above tables
+    std::string_view name = "";   // of all records, as in JSON: "budgets"
+    std::string_view of = "";     // what one of them is: "budget"
+    std::string_view label = "";  // of the name in Prometheus
+    std::string_view title = "";  // above tables
     std::uint16_t id_word = 0;
     std::uint16_t name_word = 8;  // no_word: they have no names
-    std::uint32_t version = 0;  // of the JSON objects; 0 if they have none
+    std::uint32_t version = 0;    // of the JSON objects; 0 if they have none
     Choice choice = {};
     Text text = {};
     std::string_view apart = "";     // records with the last choice are another list of this name

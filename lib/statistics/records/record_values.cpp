@@ -57,7 +57,7 @@ bool is_of_parts(const RecordTable& table, const Field& field) noexcept {
 }  // namespace
 
 void apply_rules(std::span<const Rule> rules, std::span<std::uint64_t> values,
-           std::uint8_t applicable) noexcept {
+                 std::uint8_t applicable) noexcept {
     for (const Rule& rule : rules) {
         if ((rule.when & applicable) == 0) continue;
         values[rule.to] = result_of(rule.op, values[rule.to], values[rule.from]);

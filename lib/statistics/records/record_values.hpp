@@ -45,7 +45,7 @@ void add_words(std::span<const Field> fields, Reading reading, const detail::Cou
 
 /// Applies rules that need no record.
 void apply_rules(std::span<const Rule> rules, std::span<std::uint64_t> values,
-           std::uint8_t applicable = UINT8_MAX) noexcept;
+                 std::uint8_t applicable = UINT8_MAX) noexcept;
 
 /// Returns the number of a record's choice, which is one of the table.
 std::uint64_t choice_of(const RecordTable& table, const detail::Counter* record) noexcept;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "platform/platform.hpp"
-#include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {

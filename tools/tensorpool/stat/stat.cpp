@@ -217,7 +217,8 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "RESTING. MISSES counts the requests and page faults that found a tensor at rest, RESTORES "
         "the tensors that were brought back as a whole. STASH and BACK are the seconds that this "
         "took, and BUDGET is charged for what rests in memory.\n\n"
-        "With --kind, there is a row for each record of a kind, named as in JSON: arenas, scopes, or "
+        "With --kind, there is a row for each record of a kind, named as in JSON: arenas, scopes, "
+        "or "
         "one that only the process knows.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };

@@ -135,8 +135,8 @@ std::string stat_records(const ProcessSnapshot& snapshot, const RecordNames& nam
 }
 
 std::string stat_records_json(const ProcessSnapshot& snapshot, const RecordNames& names) {
-    std::string text = fmt::format(R"({{"process":{},"time_unix_ns":{})", snapshot.process,
-                                   snapshot.time_unix_ns);
+    std::string text =
+        fmt::format(R"({{"process":{},"time_unix_ns":{})", snapshot.process, snapshot.time_unix_ns);
     for (const RecordGroup& group : record_groups(snapshot)) {
         if (std::ranges::find(names, group.name) == names.end()) continue;
         text += fmt::format(R"(,"{}":{})", group.name, to_json(group));

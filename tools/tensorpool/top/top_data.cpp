@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "common/totals.hpp"
 #include "common/record_table.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -25,8 +25,7 @@ void record_highest(const std::vector<RecordGroup>& groups, const RecordGroup& g
     for (std::size_t i = 0; i < grid.columns.size(); ++i) {
         if (grid.columns[i].show != RecordColumn::Show::highest) continue;
         for (const RecordRow& row : grid.rows) {
-            highest.record(record_key(grid.of, group.records[row.record].id),
-                           row.cells[i].number);
+            highest.record(record_key(grid.of, group.records[row.record].id), row.cells[i].number);
         }
     }
 }

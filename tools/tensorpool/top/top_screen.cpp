@@ -18,8 +18,8 @@ namespace {
 using Lines = std::vector<ScreenLine>;
 
 constexpr std::array<const char*, view_count> view_names = {
-    "pr[o]cs",  "[p]ools", "[b]uckets", "[c]all-sites", "[s]copes",  "[t]hreads",
-    "[a]renas", "p[l]ans", "[d]evices", "bud[g]ets",    "resti[n]g", "[k]inds", "[e]vents"};
+    "pr[o]cs", "[p]ools",   "[b]uckets", "[c]all-sites", "[s]copes", "[t]hreads", "[a]renas",
+    "p[l]ans", "[d]evices", "bud[g]ets", "resti[n]g",    "[k]inds",  "[e]vents"};
 
 /// The views with their keys; the present view is in capitals.
 std::string tabs(const TopState& state) {

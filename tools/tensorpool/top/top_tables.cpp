@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "common/cells.hpp"
-#include "common/totals.hpp"
 #include "common/record_table.hpp"
+#include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -1,5 +1,4 @@
 #include "device/caching/blocks/block_heap.hpp"
-#include "device/device_table.hpp"
 
 #include <algorithm>
 

@@ -4,7 +4,6 @@
 
 #include "device/caching/streams/stream_cache.hpp"
 #include "limits/budget_request.hpp"
-#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

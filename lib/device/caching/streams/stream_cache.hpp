@@ -1,7 +1,6 @@
 #pragma once
 
 #include "device/caching/blocks/block.hpp"
-#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 

@@ -1,5 +1,4 @@
 #include "device/caching/streams/stream_caches.hpp"
-#include "device/device_table.hpp"
 
 namespace tensorpool::device {
 namespace {
