@@ -186,10 +186,10 @@ TEST(SnapshotToText, ShowsBudgetsAsIndentedTree) {
         {.name = "free", .id = 6}};
     EXPECT_EQ(to_text(snapshot),
               "tensorpool: budgets; the share is that of the hard limit, or else of the soft one\n"
-              "  budget       in use  hard  share  soft  peak refused asked reclaimed reserved\n"
-              "  process       1 KiB  none 25.0 % 4 KiB 2 KiB       0     0       0 B      0 B\n"
-              "    cache       1 KiB 2 KiB 50.0 %  none 2 KiB       4     2     512 B      0 B\n"
-              "  free            0 B  none      -  none   0 B       0     0       0 B      0 B\n");
+              "  budget       in use  hard  share  soft  peak refused asked reclaimed\n"
+              "  process       1 KiB  none 25.0 % 4 KiB 2 KiB       0     0       0 B\n"
+              "    cache       1 KiB 2 KiB 50.0 %  none 2 KiB       4     2     512 B\n"
+              "  free            0 B  none      -  none   0 B       0     0       0 B\n");
 }
 
 TEST(SnapshotToText, EmptySnapshotIsEmptyText) {
