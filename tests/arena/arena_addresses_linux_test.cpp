@@ -18,7 +18,6 @@
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool {
 namespace {
