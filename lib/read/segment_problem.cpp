@@ -1,9 +1,5 @@
 #include "read/segment_problem.hpp"
 
-#include <cstddef>
-
-#include "base/alignment.hpp"
-
 namespace tensorpool::read {
 namespace {
 
@@ -25,7 +21,7 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
     return fits;
 }
 
-/// Returns whether the other kinds lie one after the other, each at the beginning of a page.
+/// Returns whether the other kinds lie one after the other, without gaps.
 bool is_packed(const SegmentHeader& header) noexcept {
     const std::uint64_t kinds = header.kinds.load(std::memory_order_acquire);
     if (kinds < first_kind_count || kinds > max_kinds) return false;
@@ -34,8 +30,8 @@ bool is_packed(const SegmentHeader& header) noexcept {
         const Region& region = header.regions[i];
         const std::uint64_t bytes = read(region.record_bytes);
         const std::uint64_t count = read(region.record_count);
-        if (read(region.offset) != base::align_up(end, std::uint64_t{4096}) || bytes == 0 ||
-            bytes % alignof(std::max_align_t) != 0 || bytes > segment_bytes ||
+        if (read(region.offset) != end || bytes == 0 ||
+            bytes % alignof(PoolRecord) != 0 || bytes > segment_bytes ||
             count > segment_bytes || read(region.used) > count) {
             return false;
         }

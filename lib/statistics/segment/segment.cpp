@@ -221,7 +221,7 @@ void describe_layout(SegmentHeader& header) noexcept {
 
 void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept {
     const std::size_t index = read(header.kinds);
-    const std::size_t begin = base::align_up(read(header.end), std::size_t{4096});
+    const std::size_t begin = read(header.end);
     const std::size_t bytes = kind.count * kind.record_bytes;
     Region& region = header.regions[index];
     describe_region(region, kind, begin);
