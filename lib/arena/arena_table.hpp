@@ -104,15 +104,9 @@ inline constexpr Field fields[] = {
      "tensorpool_arena_released_bytes_total", offsetof(Of, totals.given_back_bytes)},
     {"refusals", "calls", total, "Requests that could not be met.",
      "tensorpool_arena_allocation_failures_total", offsetof(Of, totals.refusals)},
-    {.name = "high", .unit = "bytes", .word = offsetof(Of, words.high), .use = Use::hidden},
-    {.name = "untouched_bytes",
-     .unit = "bytes",
-     .word = offsetof(Of, totals.charged_bytes),
-     .use = Use::hidden},
-    {.name = "touched",
-     .unit = "bytes",
-     .word = offsetof(Of, totals.touched_bytes),
-     .use = Use::hidden},
+    hidden("high", offsetof(Of, words.high)),
+    hidden("untouched_bytes", offsetof(Of, totals.charged_bytes)),
+    hidden("touched", offsetof(Of, totals.touched_bytes)),
 };
 constexpr std::uint8_t at(std::string_view name) {
     return index_in(fields, name);
@@ -135,13 +129,8 @@ inline constexpr Rule rules[] = {
     {Rule::minus, at("untouched_bytes"), at("touched")},
 };
 inline constexpr Family families[] = {
-    {"tensorpool_arena_limit_bytes",
-     gauge,
-     "Maximum of the capacity.",
-     "",
-     Family::limit,
-     "",
-     {at("limit_bytes")}},
+    single("tensorpool_arena_limit_bytes", gauge, "Maximum of the capacity.", Family::limit,
+           at("limit_bytes")),
 };
 inline constexpr Column columns[] = {
     {"NAME", Column::name},

@@ -160,7 +160,7 @@ inline constexpr Field fields[] = {
     {"waiting_ns", "nanoseconds", gauge, "How long the oldest of them has waited.", "",
      offsetof(Of, waiting_since_ns)},
     {.name = "holds", .unit = "bytes", .use = Use::derived},
-    {.name = "free", .unit = "bytes", .word = offsetof(Of, free_bytes), .use = Use::hidden},
+    hidden("free", offsetof(Of, free_bytes)),
 };
 constexpr std::uint8_t at(std::string_view name) {
     return index_in(fields, name);
@@ -297,12 +297,8 @@ inline constexpr Field fields[] = {
      "tensorpool_device_allocation_failures_total", offsetof(Of, totals.failures), "num_ooms"},
     {.name = "hits", .unit = "calls", .use = Use::derived},
     {.name = "slab", .unit = "calls", .use = Use::derived},
-    {.name = "deallocated_requested_bytes",
-     .unit = "bytes",
-     .word = offsetof(Of, left_out.deallocated_requested_bytes),
-     .is_first = true,
-     .use = Use::hidden},
-    {.name = "active", .unit = "bytes", .use = Use::hidden},
+    hidden("deallocated_requested_bytes", offsetof(Of, left_out.deallocated_requested_bytes), true),
+    hidden("active"),
 };
 constexpr std::uint8_t at(std::string_view name) {
     return index_in(fields, name);
@@ -350,20 +346,10 @@ inline constexpr Family families[] = {
      Family::number,
      "parked|free|slab",
      {at("parked_hits"), at("free_hits"), at("slab")}},
-    {"tensorpool_device_limit_bytes",
-     gauge,
-     "Maximum of the capacity.",
-     "",
-     Family::limit,
-     "",
-     {at("limit_bytes")}},
-    {"tensorpool_device_soft_limit_bytes",
-     gauge,
-     "Capacity above which free blocks are returned.",
-     "",
-     Family::limit,
-     "",
-     {at("soft_limit_bytes")}},
+    single("tensorpool_device_limit_bytes", gauge, "Maximum of the capacity.", Family::limit,
+           at("limit_bytes")),
+    single("tensorpool_device_soft_limit_bytes", gauge,
+           "Capacity above which free blocks are returned.", Family::limit, at("soft_limit_bytes")),
 };
 inline constexpr Column columns[] = {
     {"NAME", Column::name},

@@ -72,20 +72,11 @@ inline constexpr Rule derivations[] = {
     {Rule::or_else, at("limit"), at("soft_bytes")},
 };
 inline constexpr Family families[] = {
-    {"tensorpool_budget_soft_limit_bytes",
-     gauge,
-     "Bytes charged before which holders are asked for memory.",
-     "",
-     Family::limit,
-     "",
-     {at("soft_bytes")}},
-    {"tensorpool_budget_limit_bytes",
-     gauge,
-     "Maximum of the bytes charged.",
-     "",
-     Family::limit,
-     "",
-     {at("hard_bytes")}},
+    single("tensorpool_budget_soft_limit_bytes", gauge,
+           "Bytes charged before which holders are asked for memory.", Family::limit,
+           at("soft_bytes")),
+    single("tensorpool_budget_limit_bytes", gauge, "Maximum of the bytes charged.", Family::limit,
+           at("hard_bytes")),
 };
 inline constexpr Column columns[] = {
     {"BUDGET", Column::name},

@@ -71,7 +71,7 @@ struct alignas(64) PlannedTotals {
         detail::add_release(pool_freed_bytes, bytes);
     }
 
-    // Called by other threads. Release, as above.
+    // Called by other threads. Release, so that a reader never sees more reasons than requests.
     void count_freed_elsewhere(std::uint64_t bytes) noexcept {
         freed_elsewhere_bytes.fetch_add(bytes, std::memory_order_release);
     }
@@ -142,27 +142,11 @@ inline constexpr Field fields[] = {
     {.name = "missed", .unit = "calls", .use = Use::derived},
     {.name = "above", .unit = "bytes", .use = Use::derived},
     {.name = "bound", .unit = "bytes", .use = Use::derived},
-    {.name = "freed",
-     .unit = "bytes",
-     .word = offsetof(Of, totals.freed_bytes),
-     .is_first = true,
-     .use = Use::hidden},
-    {.name = "freed_elsewhere",
-     .unit = "bytes",
-     .word = offsetof(Of, totals.freed_elsewhere_bytes),
-     .is_first = true,
-     .use = Use::hidden},
-    {.name = "pool_freed",
-     .unit = "bytes",
-     .word = offsetof(Of, totals.pool_freed_bytes),
-     .is_first = true,
-     .use = Use::hidden},
-    {.name = "pool_freed_elsewhere",
-     .unit = "bytes",
-     .word = offsetof(Of, totals.pool_freed_elsewhere_bytes),
-     .is_first = true,
-     .use = Use::hidden},
-    {.name = "left", .unit = "calls", .word = offsetof(Of, totals.from_pool), .use = Use::hidden},
+    hidden("freed", offsetof(Of, totals.freed_bytes), true),
+    hidden("freed_elsewhere", offsetof(Of, totals.freed_elsewhere_bytes), true),
+    hidden("pool_freed", offsetof(Of, totals.pool_freed_bytes), true),
+    hidden("pool_freed_elsewhere", offsetof(Of, totals.pool_freed_elsewhere_bytes), true),
+    hidden("left", offsetof(Of, totals.from_pool)),
 };
 constexpr std::uint8_t at(std::string_view name) {
     return index_in(fields, name);
@@ -209,13 +193,8 @@ inline constexpr Family families[] = {
      Family::number,
      "too_large|out_of_order|unknown|still_in_use",
      {at("too_large"), at("out_of_order"), at("unknown"), at("still_in_use")}},
-    {"tensorpool_planned_planning_seconds_total",
-     total,
-     "Time spent on making plans.",
-     "",
-     Family::seconds,
-     "",
-     {at("planning_ns")}},
+    single("tensorpool_planned_planning_seconds_total", total, "Time spent on making plans.",
+           Family::seconds, at("planning_ns")),
     {"tensorpool_planned_state", gauge, "1 for the state that the arena is in, 0 for others.",
      "state"},
 };

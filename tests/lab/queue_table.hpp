@@ -65,10 +65,9 @@ inline constexpr statistics::RecordTable table = {
 
 }  // namespace queues
 
-inline constexpr statistics::RecordKind QueueRecord::layout = {
-    .record_bytes = sizeof(QueueRecord),
-    .count = 16,
-    .name = offsetof(QueueRecord, name),
-    .table = &queues::table};
+inline constexpr statistics::RecordKind QueueRecord::layout = {.record_bytes = sizeof(QueueRecord),
+                                                               .count = 16,
+                                                               .name = offsetof(QueueRecord, name),
+                                                               .table = &queues::table};
 
 }  // namespace tensorpool::lab

@@ -44,6 +44,12 @@ struct Field {
     Use use = Use::shown;
 };
 
+/// A field that only rules read.
+constexpr Field hidden(std::string_view name, std::uint16_t word = no_word,
+                       bool is_first = false) noexcept {
+    return {.name = name, .word = word, .is_first = is_first, .use = Use::hidden};
+}
+
 /// A step of the computation, in order: `to` becomes what the operation makes of it and `from`.
 struct Rule {
     enum Op : std::uint8_t {
@@ -88,6 +94,12 @@ struct Family {
     std::string_view values = "";
     std::array<std::uint8_t, max_parts> parts = {};  // a field for each label value
 };
+
+/// A metric of Prometheus without a label.
+constexpr Family single(std::string_view name, MetricKind kind, std::string_view sentence,
+                        Family::Scale scale, std::uint8_t field) noexcept {
+    return {name, kind, sentence, "", scale, "", {field}};
+}
 
 /// A column of tables for people.
 struct Column {
