@@ -75,6 +75,8 @@ struct RecordColumn {
     Show show = Show::size;
     /// A sentence about the column; "" if the title says it.
     std::string about;
+    /// The minimum number of characters of a cell on a screen; 0: that of what the cells show.
+    std::uint8_t width = 0;
 };
 
 /// A cell of a table of records.

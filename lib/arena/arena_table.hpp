@@ -134,7 +134,7 @@ inline constexpr Family families[] = {
 };
 inline constexpr Column columns[] = {
     {"NAME", Column::name},
-    {"KIND", Column::choice},
+    {.title = "KIND", .show = Column::choice, .width = 9},
     {"IN USE", Column::size, at("used_bytes")},
     {"CAPACITY", Column::size, at("capacity_bytes")},
     {"PEAK", Column::size, at("peak_used_bytes")},
@@ -143,7 +143,7 @@ inline constexpr Column columns[] = {
     {"REFUSED", Column::count, at("refusals")},
     {"ALLOCS", Column::count, at("allocations")},
     {"GROWTHS", Column::count, at("growths")},
-    {"THREAD", Column::number, at("thread")},
+    {.title = "THREAD", .show = Column::number, .value = at("thread"), .width = 7},
 };
 inline constexpr RecordTable table = {
     .name = "arenas",

@@ -79,7 +79,7 @@ inline constexpr Family families[] = {
            at("hard_bytes")),
 };
 inline constexpr Column columns[] = {
-    {"BUDGET", Column::name},
+    {.title = "BUDGET", .show = Column::name, .width = 14},
     {"IN USE", Column::size, at("in_use_bytes")},
     {"HARD", Column::limit, at("hard_bytes")},
     {"SHARE", Column::part, at("in_use_bytes"), at("limit")},

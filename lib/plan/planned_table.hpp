@@ -200,7 +200,7 @@ inline constexpr Family families[] = {
 };
 inline constexpr Column columns[] = {
     {"NAME", Column::name},
-    {"STATE", Column::choice},
+    {.title = "STATE", .show = Column::choice, .width = 8},
     {"BOUND", Column::size, at("lower_bound_bytes")},
     {"POOL", Column::size_if_known, at("pool_peak_bytes")},
     {"PLAN", Column::size_if_known, at("plan_peak_bytes")},

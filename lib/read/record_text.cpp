@@ -225,7 +225,7 @@ RecordGrid to_grid(const std::vector<RecordGroup>& groups, const RecordGroup& gr
     for (const statistics::Column& column : table.columns) {
         grid.columns.push_back({std::string(column.title),
                                 static_cast<RecordColumn::Show>(column.show),
-                                read::about(table, column)});
+                                read::about(table, column), column.width});
     }
     for (const read::Position& at : read::tree_of(group)) {
         RecordRow& row = grid.rows.emplace_back();

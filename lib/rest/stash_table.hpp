@@ -105,7 +105,7 @@ inline constexpr Family families[] = {
            "Time of bringing back, page faults included.", Family::seconds, at("restore_ns")),
 };
 inline constexpr Column columns[] = {
-    {"AT REST", Column::name},
+    {.title = "AT REST", .show = Column::name, .width = 14},
     {"KIND", Column::choice, no_field, no_field, "",
      "Stashes, a map of them, or blocks frozen in place."},
     {"COUNT", Column::count, at("tensors")},

@@ -126,6 +126,7 @@ struct Column {
     std::uint8_t of = no_field;
     std::string_view of_kind = "";
     std::string_view about = "";  // a sentence, if the fields do not say it
+    std::uint8_t width = 0;       // the minimum on a screen; 0: that of what it shows
 };
 
 /// A word, or a text, that all records of a kind have.

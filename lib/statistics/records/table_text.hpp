@@ -50,7 +50,10 @@ template <class Line>
 void describe(Line& line, auto& column) requires requires {
     column.show;
 }
-{ line(column.title, column.show, column.value, column.of, column.of_kind, column.about); }
+{
+    line(column.title, column.show, column.value, column.of, column.of_kind, column.about,
+         column.width);
+}
 
 /// What a line is about: its first letter.
 enum class LineOf : char {

@@ -65,7 +65,7 @@ inline constexpr Rule derivations[] = {
     {Rule::divide, at("bytes_a_call"), at("calls")},
 };
 inline constexpr Column columns[] = {
-    {"SCOPE", Column::name},
+    {.title = "SCOPE", .show = Column::name, .width = 16},
     {"PEAK", Column::size, at("peak_bytes")},
     {"CALLS", Column::count, at("calls")},
     {"OPEN", Column::count, at("open")},

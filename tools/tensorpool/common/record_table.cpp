@@ -14,15 +14,16 @@ using Show = RecordColumn::Show;
 
 constexpr std::size_t bar_columns = 10;
 
-Column column_of(const RecordColumn& column) {
+Column usual_column(const RecordColumn& column) {
     const char* const title = column.title.c_str();
     switch (column.show) {
         case Show::name:
             return text_column(title, 12);
         case Show::choice:
         case Show::text:
-        case Show::reference:
             return text_column(title, 7);
+        case Show::reference:
+            return text_column(title, 8);
         case Show::bar:
             return {title, Side::left, bar_columns + 2};
         case Show::part:
@@ -30,11 +31,18 @@ Column column_of(const RecordColumn& column) {
         case Show::count:
         case Show::number:
         case Show::rate:
-        case Show::seconds:
             return count_column(title);
+        case Show::seconds:
+            return {title, Side::right, 7};
         default:
             return size_column(title);
     }
+}
+
+Column column_of(const RecordColumn& column) {
+    Column made = usual_column(column);
+    if (column.width != 0) made.min_width = column.width;
+    return made;
 }
 
 /// A bar of a part, such as "[####      ]". Empty without a whole.
