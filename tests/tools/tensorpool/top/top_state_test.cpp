@@ -107,7 +107,7 @@ TEST_F(TopKeys, KeysCycleThroughTheSortColumns) {
 }
 
 TEST_F(TopKeys, EachViewHasALetterAndAPositionInTheCycle) {
-    const std::string letters = "opbcstaldgne";
+    const std::string letters = "opbcstaldgnke";
     for (std::size_t i = 0; i < letters.size(); ++i) {
         EXPECT_EQ(type(letters[i]), Action::update);
         EXPECT_EQ(static_cast<std::size_t>(state_.view), i);
