@@ -1,6 +1,5 @@
 #include "blocks/cache.hpp"
 
-#include "blocks/take_back.hpp"
 #include "blocks/thread_caches.hpp"
 
 namespace tensorpool::blocks {
@@ -34,13 +33,12 @@ void ParkedRoom::give_back(MagazinePair& pair) noexcept {
     add(0 - pair.room_bytes());
 }
 
-bool ParkedRoom::grow(MagazinePair& pair, pages::Changes& changes) noexcept {
-    if (!std::exchange(pair.went_to_depot, true)) return false;
+bool ParkedRoom::grow_again(MagazinePair& pair, pages::Changes& changes) noexcept {
     const unsigned max_capacity = pair.loaded.bucket().traits.layout.max_in_magazine;
     const unsigned capacity = std::min(pair.capacity * 2U, max_capacity);
     const std::size_t more =
         2 * (capacity - pair.capacity) * pair.loaded.bucket().traits.block_bytes;
-    if (more == 0 || capacity_bytes_ + more > max_parked_bytes ||
+    if (capacity_bytes_ + more > max_parked_bytes ||
         !enlarge(pair, capacity, std::max<unsigned>(capacity, pair.largest), changes)) {
         return false;
     }
@@ -114,15 +112,8 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     }
 }
 
-void Cache::SlowCall::enter(Cache& cache) noexcept {
-    cache.lock_.lock(wait_for_take_back);
-    cache.open();
-}
-
-// Ends what another thread did in `close`.
-void Cache::open() noexcept {
-    if (!std::exchange(was_closed_, false)) [[likely]]
-        return;
+void Cache::open_again() noexcept {
+    was_closed_ = false;
     for (MagazinePair& pair : pairs_) pair.loaded.open(pair.usable_capacity());
 }
 
@@ -155,20 +146,29 @@ void Cache::push_slow(unsigned bucket, void* block, pages::Changes& changes) noe
     pair.loaded.bucket().spans.bring_home(&block, 1, changes);
 }
 
+void* Cache::pop_exchanged(unsigned bucket, std::size_t requested_bytes,
+                           pages::Changes& changes) noexcept {
+    statistics::look_at_scopes();
+    const SlowCall call(*this);
+    return exchange_for_full(pairs_[bucket], changes) ? pop(bucket, requested_bytes) : nullptr;
+}
+
 bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
     MagazinePair& pair = pairs_[bucket];
+    return exchange_for_full(pair, path) || load_from_spans(pair, path);
+}
+
+bool Cache::exchange_for_full(MagazinePair& pair, pages::Changes& changes) noexcept {
     if (pair.load_full_spare()) return true;
     count_trip();
-    const bool parks_some = may_park(pair, path);
-    if (parks_some) room_.grow(pair, path);
-    if (Magazine* const full = parks_some ? room_.take_full(pair, path) : nullptr) {
-        const unsigned blocks = full->count;
-        pair.load(*full);
-        detail::add(pair.loaded.counted().depot_hits, 1);
-        detail::add(pair.loaded.counted().taken, blocks);
-    } else if (!load_from_spans(pair, path)) {
-        return false;
-    }
+    if (!may_park(pair, changes)) return false;
+    room_.grow(pair, changes);
+    Magazine* const full = room_.take_full(pair, changes);
+    if (full == nullptr) return false;
+    const unsigned blocks = full->count;
+    pair.load(*full);
+    detail::add(pair.loaded.counted().depot_hits, 1);
+    detail::add(pair.loaded.counted().taken, blocks);
     detail::add(pair.loaded.counted().misses, 1);
     return true;
 }
@@ -184,6 +184,7 @@ bool Cache::load_from_spans(MagazinePair& pair, pages::SlowPath& path) noexcept 
     const bool any = magazine->count != 0;
     detail::add(pair.loaded.counted().system_misses, path.grown != grown_before && any ? 1 : 0);
     detail::add(pair.loaded.counted().taken, magazine->count);
+    detail::add(pair.loaded.counted().misses, any ? 1 : 0);
     pair.loaded.load(*magazine, pair.usable_capacity());
     return any;
 }

@@ -2,6 +2,7 @@
 
 #include "blocks/kept_large_blocks.hpp"
 #include "blocks/magazine_pair.hpp"
+#include "blocks/take_back.hpp"
 #include "statistics/segment/pool_counters.hpp"
 #include "watch/pace.hpp"
 
@@ -27,7 +28,11 @@ public:
     void give_back(MagazinePair& pair) noexcept;
     /// Doubles a bucket's capacity if this is its second trip to the depot since the last change,
     /// which shows that it is busy. Returns true if the capacity grew. REQUIRES: it has room.
-    bool grow(MagazinePair& pair, pages::Changes& changes) noexcept;
+    bool grow(MagazinePair& pair, pages::Changes& changes) noexcept {
+        if (!std::exchange(pair.went_to_depot, true)) return false;
+        const unsigned max_capacity = pair.loaded.bucket().traits.layout.max_in_magazine;
+        return pair.capacity != max_capacity && grow_again(pair, changes);
+    }
     /// Takes a magazine with blocks from the bucket's depot. Returns nullptr if there is none. If
     /// there is no room for all its blocks, the others go home. REQUIRES: the bucket has room.
     Magazine* take_full(MagazinePair& pair, pages::Changes& changes) noexcept;
@@ -48,6 +53,7 @@ public:
     bool is_time_to_look() const noexcept { return trips % 16 == 0; }
 
 private:
+    bool grow_again(MagazinePair& pair, pages::Changes& changes) noexcept;
     bool enlarge(MagazinePair& pair, unsigned capacity, unsigned largest,
                  pages::Changes& changes) noexcept;
     void add(std::size_t bytes) noexcept {
@@ -75,6 +81,9 @@ public:
     /// Returns a block from the spare magazine, the depot or spans. Called when `pop` found none.
     /// Returns nullptr if memory is refused.
     void* pop_slow(unsigned bucket, std::size_t requested_bytes, pages::SlowPath& path) noexcept;
+    /// Returns a block from the spare magazine or from the depot; nullptr if both are empty.
+    void* pop_exchanged(unsigned bucket, std::size_t requested_bytes,
+                        pages::Changes& changes) noexcept;
     /// Accepts a freed block. Called when `push` found no room.
     void push_slow(unsigned bucket, void* block, pages::Changes& changes) noexcept;
 
@@ -156,14 +165,23 @@ private:
         SlowCall(const SlowCall&) = delete;
         SlowCall& operator=(const SlowCall&) = delete;
 
-        static void enter(Cache& cache) noexcept;
+        static void enter(Cache& cache) noexcept {
+            cache.lock_.lock(wait_for_take_back);
+            cache.open();
+        }
 
     private:
         Cache& cache_;
     };
 
-    void open() noexcept;
+    /// Ends what another thread did in `close`.
+    void open() noexcept {
+        if (was_closed_) [[unlikely]]
+            open_again();
+    }
+    void open_again() noexcept;
     bool refill(unsigned bucket, pages::SlowPath& path) noexcept;
+    bool exchange_for_full(MagazinePair& pair, pages::Changes& changes) noexcept;
     bool load_from_spans(MagazinePair& pair, pages::SlowPath& path) noexcept;
     unsigned take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPath& path) noexcept;
     bool make_room(MagazinePair& pair, pages::Changes& changes) noexcept;

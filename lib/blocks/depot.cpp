@@ -55,7 +55,7 @@ bool DepotShard::add_node() noexcept {
 Depot::Depot(pages::RecordArena& records)
     : records_(records), table_(records), shards_(table_, records) {}
 
-DepotShard& Depot::own_shard() noexcept {
+DepotShard& Depot::make_own_shard() noexcept {
     const auto make = [this](unsigned) noexcept -> DepotShard* {
         void* const memory = records_.allocate(sizeof(DepotShard), alignof(DepotShard));
         try {

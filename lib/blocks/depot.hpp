@@ -252,13 +252,17 @@ public:
         shards_.for_each([&](const DepotShard& shard) { sum += shard.blocks(); });
         return sum;
     }
-    DepotShard& own_shard() noexcept;
+    DepotShard& own_shard() noexcept {
+        DepotShard* const own = shards_.find(pages::current_shard());
+        return own != nullptr ? *own : make_own_shard();
+    }
     template <class Function>
     void for_each_shard(Function function) noexcept {
         shards_.for_each(function);
     }
 
 private:
+    DepotShard& make_own_shard() noexcept;
     Magazine* take_from_others(const DepotShard& own,
                                Magazine* (DepotShard::*take)() noexcept) noexcept;
     void give_empty_to_others(Magazine& magazine) noexcept;

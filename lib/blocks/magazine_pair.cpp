@@ -20,14 +20,6 @@ void LoadedBlocks::begin(Bucket& bucket, detail::LoadedMagazine& view,
     show(nullptr, nullptr, nullptr);
 }
 
-void LoadedBlocks::load(Magazine& magazine, unsigned capacity) noexcept {
-    magazine_ = &magazine;
-    void** const bottom = magazine.blocks;
-    void** const top = bottom + magazine.count;
-    if (is_marked_) return show(top, top, nullptr);
-    show(bottom, top, capacity == 0 ? bottom : std::max(top, bottom + capacity));
-}
-
 void LoadedBlocks::close_again() noexcept {
     view_->bottom.store(beyond_all(), std::memory_order_relaxed);
     view_->limit.store(nullptr, std::memory_order_relaxed);
@@ -78,12 +70,6 @@ std::size_t LoadedBlocks::conceal() noexcept {
     set_marks(bottom, view_->top, nullptr);
     view_->bottom.store(view_->top, std::memory_order_relaxed);
     return static_cast<std::size_t>(view_->top - bottom) * bucket_->traits.block_bytes;
-}
-
-void MagazinePair::swap() noexcept {
-    Magazine* const spare = std::exchange(spare_, nullptr);
-    if (loaded.magazine() != nullptr) spare_ = &loaded.unload();
-    loaded.load(*spare, usable_capacity());
 }
 
 bool MagazinePair::load_empty(pages::Changes& changes) noexcept {

@@ -23,7 +23,13 @@ public:
     detail::BucketCounters& counted() const noexcept { return *counted_; }
     Magazine* magazine() const noexcept { return magazine_; }
     /// Shows the blocks of a magazine to inline paths, and room for `capacity` blocks.
-    void load(Magazine& magazine, unsigned capacity) noexcept;
+    void load(Magazine& magazine, unsigned capacity) noexcept {
+        magazine_ = &magazine;
+        void** const bottom = magazine.blocks;
+        void** const top = bottom + magazine.count;
+        if (is_marked_) return show(top, top, nullptr);
+        show(bottom, top, capacity == 0 ? bottom : std::max(top, bottom + capacity));
+    }
     /// Returns the magazine; then there is none. REQUIRES: there is one, and no block is exposed.
     Magazine& unload() noexcept {
         magazine_->count = static_cast<unsigned>(view_->top - magazine_->blocks);
@@ -197,7 +203,11 @@ public:
     }
 
 private:
-    void swap() noexcept;
+    void swap() noexcept {
+        Magazine* const spare = std::exchange(spare_, nullptr);
+        if (loaded.magazine() != nullptr) spare_ = &loaded.unload();
+        loaded.load(*spare, usable_capacity());
+    }
     void give(Magazine& magazine) noexcept {
         detail::add_release(loaded.counted().returned, magazine.count);
         loaded.bucket().depot.give(magazine);

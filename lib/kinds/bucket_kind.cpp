@@ -65,6 +65,38 @@ void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept {
     return block;
 }
 
+namespace {
+
+// The thread's cache, if it is `visible` and this is not the call after every 16th trip.
+Cache* exchanging_cache(PoolParts& pool, const detail::ThreadCache& visible) noexcept {
+    Cache* const cache = blocks::own_cache(pool.place);
+    return cache == &visible && !cache->room().is_time_to_look() ? cache : nullptr;
+}
+
+}  // namespace
+
+void* take_exchanged_block(PoolParts& pool, const detail::ThreadCache& visible, std::size_t bytes,
+                           Changes& changes) noexcept {
+    const unsigned bucket = bucket_of(bytes);
+    Cache* const cache = exchanging_cache(pool, visible);
+    if (cache == nullptr || bucket >= bucket_count || bytes > pool.options.max_allocation ||
+        is_look_due(*cache, bytes)) {
+        return nullptr;
+    }
+    return cache->pop_exchanged(bucket, bytes, changes);
+}
+
+bool give_exchanged_block(PoolParts& pool, const detail::ThreadCache& visible, void* p,
+                          std::size_t bytes, Changes& changes) noexcept {
+    const unsigned bucket = bucket_of(bytes);
+    Cache* const cache = exchanging_cache(pool, visible);
+    if (cache == nullptr || bucket >= bucket_count || cache->is_guarded_or_null(p)) return false;
+    const PageEntry entry = pool.entry(p);
+    if (!pool.owns(entry) || !entry.is_bucket() || entry.series() != 0) return false;
+    cache->push_slow(bucket, p, changes);
+    return true;
+}
+
 bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
                       Changes& changes) const noexcept {
     BucketSet& set = pool.series(entry.series());

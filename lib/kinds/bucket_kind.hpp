@@ -22,6 +22,17 @@ void* allocate_block(PoolParts& pool, blocks::BucketSet& set, unsigned bucket,
 /// Takes a block that the thread's cache has, in a pool with checks, without the rest of the slow
 /// path. Returns nullptr if that is not possible.
 void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept;
+/// Takes a block from the thread's cache or the depot, if nothing else is to be done for the
+/// request: the thread's inline paths see the cache, so no call is recorded, charged, checked or
+/// shown to a tool; no watcher looks at the request; and the call is not the one after every 16th
+/// trip, which does what the others leave out. Returns nullptr otherwise, and if there is no block.
+void* take_exchanged_block(PoolParts& pool, const detail::ThreadCache& visible, std::size_t bytes,
+                           Changes& changes) noexcept;
+/// Gives a small block of the pool, freed with its size, to the thread's cache or the depot.
+/// Returns false, and does nothing, if more is to be done for the call, or if the pool has no small
+/// block at `p`.
+bool give_exchanged_block(PoolParts& pool, const detail::ThreadCache& visible, void* p,
+                          std::size_t bytes, Changes& changes) noexcept;
 /// Gives a block whose use has ended to the thread's cache or to its span.
 void free_block(PoolParts& pool, blocks::BucketSet& set, unsigned bucket, void* p,
                 Changes& changes) noexcept;

@@ -126,11 +126,11 @@ void mark_pages(PoolParts& pool, const void* p, const Request& request,
 
 }  // namespace
 
-// If the countdown is negative, the inline path has subtracted the request's bytes. Otherwise the
-// path that serves the request subtracts them, so they are added to the next distance.
+// The path that serves the request subtracts its bytes again, so they are added to the next
+// distance.
 Looked look_at(PoolParts& pool, blocks::Cache& cache, const Request& request) noexcept {
     const auto bytes = static_cast<std::int64_t>(request.bytes);
-    if (cache.bytes_to_sample >= 0) cache.bytes_to_sample -= bytes;
+    cache.bytes_to_sample -= bytes;
     const Looked looked = look_at_counted(pool, cache, request, false);
     if (looked.block == nullptr) {
         cache.bytes_to_sample += bytes;

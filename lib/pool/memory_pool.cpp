@@ -46,15 +46,27 @@ PoolOptions options_with(std::size_t initial_capacity) {
     return options;
 }
 
+// Ends a call that only exchanged magazines.
+void end_exchange(detail::Pool& pool, const pages::Changes& changes) noexcept {
+    const bool has_changes = (changes.grown | changes.given_back) != 0;
+    if (has_changes || detail::background_trimmer().is_asleep()) [[unlikely]]
+        pool.end_slow_path(changes);
+}
+
 // Allocates a block that the inline path could not serve: a block of whole pages, any block of a
-// pool with checks, or one of which the thread's loaded magazine has none.
-void* allocate_rest(detail::Pool& pool, std::size_t bytes) {
+// pool with checks, or one of which the thread's loaded magazine has none. Each of the three has a
+// short path, which serves most requests.
+void* allocate_rest(detail::Pool& pool, const detail::ThreadCache& visible, std::size_t bytes) {
     kinds::PoolParts& parts = pool.parts();
     void* block = nullptr;
     if (bytes > detail::largest_block_bytes) {
         block = kinds::take_free_pages(parts, bytes);
     } else if (parts.is_checked()) {
         block = kinds::take_parked_block(parts, bytes);
+    } else {
+        pages::Changes changes;
+        block = kinds::take_exchanged_block(parts, visible, bytes, changes);
+        end_exchange(pool, changes);
     }
     return block != nullptr ? block : pool.allocate_or_throw({bytes, default_alignment});
 }
@@ -89,8 +101,8 @@ MemoryPool::~MemoryPool() {
 
 void* MemoryPool::allocate_slow(std::size_t bytes) {
     if (detail::Pool* const pool = pool_if_set_up()) [[likely]]
-        return allocate_rest(*pool, bytes);
-    return allocate_rest(this->pool(), bytes);
+        return allocate_rest(*pool, thread_cache(), bytes);
+    return allocate_rest(this->pool(), thread_cache(), bytes);
 }
 
 void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
@@ -160,7 +172,13 @@ void MemoryPool::deallocate(void* p) noexcept {
 void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
     // Without a pool, the free is a misuse: none has returned a block yet, or this one has ended.
-    found(*this, pool_if_set_up(), p).deallocate(p, freed_as(bytes));
+    detail::Pool& pool = found(*this, pool_if_set_up(), p);
+    pages::Changes changes;
+    if (kinds::give_exchanged_block(pool.parts(), thread_cache(), p, bytes, changes)) {
+        end_exchange(pool, changes);
+    } else {
+        pool.deallocate(p, freed_as(bytes));
+    }
 }
 
 void MemoryPool::deallocate(void* p, std::size_t bytes, std::size_t alignment) noexcept {

@@ -13,6 +13,7 @@ class ThreadCacheTest : public ::testing::Test {
 protected:
     ThreadCacheTest() {
         cache_.counters = &counters_;
+        cache_.bytes_to_sample = ThreadCache::never_sampled;
         cache_.loaded[2].top = blocks_ + 1;
         cache_.loaded[2].bottom = blocks_;
         cache_.loaded[2].limit = blocks_ + 3;
@@ -37,6 +38,18 @@ TEST_F(ThreadCacheTest, PopFromAnEmptyMagazineFailsAndCountsNothing) {
     EXPECT_EQ(cache_.pop(2, 200), nullptr);
     EXPECT_EQ(counted().allocations, 1U);
     EXPECT_EQ(counted().requested_bytes, 200U);
+    EXPECT_EQ(cache_.loaded[2].top, blocks_);
+    EXPECT_EQ(cache_.bytes_to_sample, ThreadCache::never_sampled - 200);
+}
+
+TEST_F(ThreadCacheTest, PopOfMoreThanTheCountdownFailsAndCountsNothing) {
+    cache_.bytes_to_sample = 199;
+    EXPECT_EQ(cache_.pop(2, 200), nullptr);
+    EXPECT_EQ(cache_.bytes_to_sample, 199);
+    EXPECT_EQ(cache_.loaded[2].top, blocks_ + 1);
+    EXPECT_EQ(counted().allocations, 0U);
+    EXPECT_EQ(cache_.pop(2, 199), &memory_[0]);
+    EXPECT_EQ(cache_.bytes_to_sample, 0);
 }
 
 TEST_F(ThreadCacheTest, PushToAFullMagazineFailsAndCountsNothing) {

@@ -123,9 +123,7 @@ private:
         switch (state.at) {
             case At::begin:
                 state.seen = state.memory.read(top);
-                state.at = is_unlocked                                             ? At::work
-                           : call == 'a' && state.seen > state.memory.read(bottom) ? At::lower
-                                                                                   : At::own;
+                state.at = is_unlocked ? At::work : call == 'a' ? At::lower : At::own;
                 break;
             case At::lower:
                 state.memory.store(top, state.seen - 1);

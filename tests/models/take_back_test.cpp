@@ -29,6 +29,7 @@ enum class Fault {
     lowers_the_top,     // instead of raising the bottom
     lowers_the_bottom,  // if a pop in progress has lowered the top below it
     goes_on_at_once,    // a call for a large block continues although the lock is claimed
+    keeps_lowered_top,  // a pop that fails does not raise the top again
 };
 
 enum Word : std::size_t { top, bottom, limit, owned, claimed, closed, saved, parked, contents };
@@ -134,7 +135,7 @@ private:
                 if (is_large) {
                     state.at = At::own;
                 } else if (pops) {
-                    state.at = state.seen <= state.memory.read(bottom) ? At::own : At::lower;
+                    state.at = At::lower;  // even if the magazine is empty
                 } else {
                     state.at = state.seen >= state.memory.read(limit) ? At::own : At::fill;
                 }
@@ -146,7 +147,7 @@ private:
             case At::look:
                 state.at = At::take;
                 if (state.seen <= state.memory.read(bottom)) {
-                    state.memory.store(top, state.seen);
+                    if (fault_ != Fault::keeps_lowered_top) state.memory.store(top, state.seen);
                     state.at = At::own;
                 }
                 break;
@@ -191,12 +192,15 @@ private:
         }
     }
 
+    static int first_of_owner(const State& state) {
+        return state.memory.read(closed) != 0 ? state.memory.read(saved)
+                                              : state.memory.read(bottom);
+    }
+
     // All blocks go home; one block comes from there, or goes there. Then the magazine is open, and
     // has a first block if there is one.
     static void work(State& state, bool pops) {
-        const int from =
-            state.memory.read(closed) != 0 ? state.memory.read(saved) : state.memory.read(bottom);
-        for (int i = from; i < state.memory.read(top); ++i) {
+        for (int i = first_of_owner(state); i < state.memory.read(top); ++i) {
             state.home.push_back(state.memory.read(contents + static_cast<std::size_t>(i)));
         }
         const auto move_one = [](std::vector<int>& to, std::vector<int>& source) {
@@ -300,6 +304,8 @@ private:
         std::sort(all.begin(), all.end());
         if (std::adjacent_find(all.begin(), all.end()) != all.end())
             wrong_ = "a block has two owners";
+        if (state.at == At::work && state.memory.read(top) < first_of_owner(state))
+            wrong_ = "the magazine has a negative number of blocks";
     }
 
     void check_end(const State& state) {
@@ -348,6 +354,7 @@ TEST(TakeBackModel, FindsEachPlantedFault) {
     EXPECT_TRUE(is_found(Fault::lowers_the_top));
     EXPECT_TRUE(is_found(Fault::lowers_the_bottom));
     EXPECT_TRUE(is_found(Fault::goes_on_at_once));
+    EXPECT_TRUE(is_found(Fault::keeps_lowered_top));
 }
 
 }  // namespace

@@ -77,9 +77,10 @@ struct ThreadCache {
     // The first member, so that the offset of a bucket's magazine is that of its counters.
     LoadedMagazine loaded[bucket_count] = {};
     ThreadCounters* counters = nullptr;
-    /// The requested bytes until an allocation is sampled; negative while one is due. The slow path
-    /// then samples it and sets the next distance. Without sampling it is never used up.
-    std::int64_t bytes_to_sample = never_sampled;
+    /// The requested bytes until an allocation is sampled. A request for more takes the slow path,
+    /// which subtracts its bytes, samples it and sets the next distance. Without sampling it is
+    /// never used up. The empty cache has -1, so its `pop` fails before it writes anything.
+    std::int64_t bytes_to_sample = -1;
     /// Blocks below this address are guarded or sampled, and never in a magazine. So is null. While
     /// blocks of the pool are charged to a budget, all addresses are below it. Another thread may
     /// raise it before it passes a charged block on.
@@ -90,21 +91,22 @@ struct ThreadCache {
     /// Takes a block of this bucket from the loaded magazine and counts `requested_bytes`. Returns
     /// nullptr if the magazine is empty or taken, and if the allocation is to be sampled.
     void* pop(unsigned bucket, std::size_t requested_bytes) noexcept {
+        if (bytes_to_sample < static_cast<std::int64_t>(requested_bytes)) [[unlikely]]
+            return nullptr;
         LoadedMagazine& magazine = in_register(loaded[bucket]);
         void** const top = magazine.top;
-        if (is_within(top, magazine.bottom)) [[unlikely]]
-            return nullptr;
-        bytes_to_sample -= static_cast<std::int64_t>(requested_bytes);
-        if (bytes_to_sample < 0) [[unlikely]]
-            return nullptr;
-        // The release store is for a thread that takes the rest of the blocks. This fence only
-        // stops the compiler: the other thread makes the processor pass one.
-        std::atomic_ref(magazine.top).store(top - 1, std::memory_order_release);
+        // Computed as a number, because an empty magazine has no position below its top. The
+        // release store is for a thread that takes the rest of the blocks. This fence only stops
+        // the compiler: the other thread makes the processor pass one.
+        void** const lowered =
+            reinterpret_cast<void**>(reinterpret_cast<std::uintptr_t>(top) - sizeof(void*));
+        std::atomic_ref(magazine.top).store(lowered, std::memory_order_release);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         if (is_within(top, magazine.bottom)) [[unlikely]] {
             std::atomic_ref(magazine.top).store(top, std::memory_order_release);
             return nullptr;
         }
+        bytes_to_sample -= static_cast<std::int64_t>(requested_bytes);
         BucketCounters& counted = counters->buckets[bucket];
         add(counted.allocations, 1);
         add(counted.requested_bytes, requested_bytes);

@@ -155,6 +155,10 @@ TEST_F(FreezerFork, ChildWithoutFrozenBlocksHasNoThread) {
 // No fork before all threads have started, for that calls malloc: AddressSanitizer's is not made
 // for forks, and the child's handler would wait for its lock for ever.
 TEST_F(FreezerFork, ForksWhileFaultsAreServed) {
+#ifdef __SANITIZE_ADDRESS__
+    // A child that is made while another thread is inside its allocator waits for ever.
+    GTEST_SKIP() << "the address sanitizer of gcc 12 keeps its allocator locked in a child";
+#endif
     PooledAllocation block(pool_, 2048 * KiB);
     fill(block, 8);
     const auto before = content_of(block);
