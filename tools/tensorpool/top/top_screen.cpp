@@ -21,10 +21,18 @@ constexpr std::array<const char*, view_count> view_names = {
     "pr[o]cs", "[p]ools",   "[b]uckets", "[c]all-sites", "[s]copes", "[t]hreads", "[a]renas",
     "p[l]ans", "[d]evices", "bud[g]ets", "resti[n]g",    "[k]inds",  "[e]vents"};
 
-/// The views with their keys; the present view is in capitals.
-std::string tabs(const TopState& state) {
+/// Returns whether the process has records of kinds that this program does not know.
+bool has_others(const TopData& data) {
+    return data.chosen && data.chosen->now && !data.chosen->now->others.empty();
+}
+
+/// The views with their keys; the present view is in capitals. That of other kinds is left out if
+/// there are none.
+std::string tabs(const TopData& data, const TopState& state) {
     std::string text;
     for (std::size_t view = 0; view < view_count; ++view) {
+        const bool is_of_others = static_cast<View>(view) == View::others;
+        if (is_of_others && state.view != View::others && !has_others(data)) continue;
         std::string name = view_names[view];
         if (static_cast<std::size_t>(state.view) == view) {
             std::erase_if(name, [](char c) { return c == '[' || c == ']'; });
@@ -146,7 +154,7 @@ std::string sorting_text(const TopData& data, const TopState& state, const Table
 Lines body(const TopData& data, const TopState& state, ScreenSize size) {
     Table table = table_of(data, state);
     Lines lines = headline(data, state);
-    add_wrapped(lines, tabs(state), size.columns, Style::plain);
+    add_wrapped(lines, tabs(data, state), size.columns, Style::plain);
     Lines below = notes(data, state, size.columns);
     const bool has_snapshot = state.view == View::processes || (data.chosen && data.chosen->now);
     if (has_snapshot) {

@@ -63,7 +63,7 @@ TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     EXPECT_NE(text.find("DEVICE   IN USE CAPACITY     FREE DEFERRED  HITS ALLOC/s FAIL"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets resti[n]g [k]inds [e]vents\n"),
+    EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets resti[n]g [e]vents\n"),
               std::string::npos)
         << text;
     state.device = 5;
@@ -80,7 +80,7 @@ TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {
     EXPECT_NE(text.find("STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices bud[g]ets resti[n]g [k]inds [e]vents\n"),
+    EXPECT_NE(text.find("[a]renas PLANS\n[d]evices bud[g]ets resti[n]g [e]vents\n"),
               std::string::npos)
         << text;
     EXPECT_NE(text.find("by PLAN, row 1 of 1"), std::string::npos) << text;
@@ -212,6 +212,13 @@ TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
     EXPECT_TRUE(shows(data, in(View::pools), "4 budgets, 0 names at rest."));
     data.chosen->now->consistent = false;
     EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
+}
+
+TEST(TopScreen, OffersTheViewOfOtherKindsIfThereAreSome) {
+    TopData data = made_up_data();
+    EXPECT_FALSE(shows(data, in(View::pools), "[k]inds"));
+    data.chosen->now->others.emplace_back();
+    EXPECT_TRUE(shows(data, in(View::pools), "[k]inds"));
 }
 
 TEST(TopScreen, TheCursorIsAlwaysVisible) {
