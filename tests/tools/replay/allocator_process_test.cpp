@@ -10,7 +10,6 @@
 #include "common/settings.hpp"
 #include "made_recording.hpp"
 #include "replay/plan.hpp"
-#include "replay/plan_compiler.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -3,10 +3,6 @@
 /// @file
 /// Options that several subcommands share.
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include <CLI/CLI.hpp>
 
 #include "common/settings.hpp"

@@ -1,4 +1,4 @@
-#include "doctor/machine.hpp"
+#include "doctor/doctor.hpp"
 
 #include <fcntl.h>
 #include <langinfo.h>
@@ -9,13 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>

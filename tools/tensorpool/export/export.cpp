@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
-#include "common/output.hpp"
 #include "common/printable.hpp"
 #include "export/formats.hpp"
-#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -2,17 +2,11 @@
 // torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js.
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "export/formats.hpp"
 #include "export/pickle_writer.hpp"
-#include "export/slabs.hpp"
 #include "formats/symbols/frame_names.hpp"
-#include "formats/trace/ranges.hpp"
 
 /// @file
 /// The blocks at a moment in the form of PyTorch's snapshots: in segments without gaps.

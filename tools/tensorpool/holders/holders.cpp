@@ -1,11 +1,9 @@
 
 #include <memory>
-#include <string>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "common/units.hpp"
 #include "formats/holders/answer.hpp"
 
 namespace tensorpool::command {

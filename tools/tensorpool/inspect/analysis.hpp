@@ -3,14 +3,6 @@
 /// @file
 /// The analysis of a recording for `tensorpool inspect`.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <tensorpool/memory_plan.hpp>
-
-#include "formats/trace/history.hpp"
-#include "inspect/groups.hpp"
 #include "inspect/timeline.hpp"
 
 namespace tensorpool::command::inspect {

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
-#include "formats/trace/recording.hpp"
-#include "inspect/model/inspect_model.hpp"
+#include "inspect/model/model_report.hpp"
 #include "inspect/report/reports.hpp"
 
 namespace tensorpool::command {

@@ -1,18 +1,12 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <map>
 
-#include <tensorpool/statistics_reader.hpp>
-
-#include "common/end_signals.hpp"
 #include "common/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/interval.hpp"
-#include "leaks/observation.hpp"
 #include "leaks/report.hpp"
 
 namespace tensorpool::command {

@@ -2,18 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <unordered_map>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "common/cells.hpp"
 #include "common/html.hpp"
-#include "common/table.hpp"
-#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {
 namespace {

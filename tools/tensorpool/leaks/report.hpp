@@ -4,14 +4,8 @@
 /// What is reported about the sites that grow. Names come from another process, and each form makes
 /// them safe.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include "common/units.hpp"
 #include "formats/profile/named_profile.hpp"
 #include "leaks/observation.hpp"
-#include "leaks/verdict.hpp"
 
 namespace tensorpool::command::leaks {
 

@@ -2,20 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <map>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-
-#include "common/output.hpp"
 #include "common/printable.hpp"
-#include "common/units.hpp"
-#include "plan/buffers.hpp"
-#include "plan/picture.hpp"
-#include "plan/recorded_buffers.hpp"
 #include "plan/report.hpp"
 
 namespace tensorpool::command {

@@ -1,17 +1,10 @@
-#include "plan/recorded_buffers.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <set>
-#include <span>
-#include <string_view>
 
-#include "common/printable.hpp"
-#include "common/settings.hpp"
-#include "formats/trace/input.hpp"
-#include "formats/trace/rmm_log.hpp"
+#include "formats/trace/recording_builder.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {

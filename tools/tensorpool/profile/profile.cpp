@@ -2,20 +2,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <optional>
-#include <utility>
 
 #include <nlohmann/json.hpp>
-
-#include <tensorpool/statistics_reader.hpp>
 
 #include "common/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/interval.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -1,14 +1,9 @@
 #include <fmt/format.h>
 
-#include <cstdint>
-#include <memory>
-#include <string>
-
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
-#include "common/units.hpp"
 #include "record/session.hpp"
 
 namespace tensorpool::command {

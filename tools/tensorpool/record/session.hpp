@@ -1,16 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 
-#include <tensorpool/live_trace.hpp>
-#include <tensorpool/statistics_reader.hpp>
-
-#include "common/end_signals.hpp"
+#include "common/posix.hpp"
 #include "common/settings.hpp"
 #include "common/units.hpp"
 #include "formats/trace/trace_writer.hpp"

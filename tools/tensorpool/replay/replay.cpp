@@ -2,17 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <memory>
-#include <utility>
-
 #include <tensorpool/system_memory.hpp>
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "replay/plan.hpp"
-#include "replay/plan_compiler.hpp"
-#include "replay/replay_allocators.hpp"
 #include "replay/report.hpp"
 
 namespace tensorpool::command {

@@ -7,15 +7,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
 #include <optional>
-#include <string_view>
 
-#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 

@@ -3,11 +3,6 @@
 /// @file
 /// The allocators that can replay a recording, each in a process of its own.
 
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "replay/allocator_task.hpp"
 
 namespace tensorpool::command::replay {

@@ -3,13 +3,7 @@
 /// @file
 /// Runs the allocators in turns, computes the results, and formats them.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
-
 #include "common/units.hpp"
-#include "replay/plan.hpp"
 #include "replay/replay_allocators.hpp"
 
 namespace tensorpool::command::replay {

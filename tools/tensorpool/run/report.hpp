@@ -3,13 +3,6 @@
 /// @file
 /// The report that is printed when the program has ended, and the file of --trace.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <tensorpool/live_trace.hpp>
-
-#include "common/launch/family.hpp"
 #include "common/launch/launch.hpp"
 #include "formats/trace/trace_writer.hpp"
 

@@ -4,17 +4,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
 
 #include "common/output.hpp"
-#include "common/posix.hpp"
 #include "common/printable.hpp"
-#include "common/units.hpp"
 #include "run/report.hpp"
 
 namespace tensorpool::command {

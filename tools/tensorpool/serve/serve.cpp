@@ -1,22 +1,16 @@
 #include "common/options.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 
-#include "common/end_signals.hpp"
 #include "common/output.hpp"
+#include "common/posix.hpp"
 #include "serve/service.hpp"
 
 namespace tensorpool::command {

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <condition_variable>
 #include <exception>
-#include <mutex>
 #include <stop_token>
 
 #include "common/output.hpp"

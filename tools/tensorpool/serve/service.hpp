@@ -3,14 +3,10 @@
 /// @file
 /// Connects all parts of `tensorpool serve`.
 
-#include <chrono>
-#include <string>
 #include <thread>
 
-#include "serve/http/gate.hpp"
 #include "serve/http/http_server.hpp"
 #include "serve/statistics_site.hpp"
-#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
 

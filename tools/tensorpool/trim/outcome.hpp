@@ -1,9 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "common/units.hpp"
 
 namespace tensorpool::command::trim {

@@ -1,16 +1,11 @@
 #include <fmt/format.h>
 
-#include <chrono>
-#include <memory>
-#include <string>
-
 #include <tensorpool/trim_request.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/pause.hpp"
 #include "common/target.hpp"
-#include "common/units.hpp"
 #include "trim/outcome.hpp"
 
 namespace tensorpool::command {

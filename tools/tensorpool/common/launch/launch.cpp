@@ -7,15 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <string_view>
-#include <utility>
 
 #include <tensorpool/budget.hpp>
 
-#include "common/launch/parts.hpp"
 #include "common/launch/program.hpp"
 #include "common/printable.hpp"
 

@@ -3,13 +3,7 @@
 /// @file
 /// Runs a program with parts of tensorpool enabled in it, and follows its processes.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "common/launch/family.hpp"
-#include "common/launch/parts.hpp"
 
 namespace tensorpool::command::launch {
 

@@ -13,8 +13,6 @@
 #include <fstream>
 #include <optional>
 #include <sstream>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 #include "common/printable.hpp"

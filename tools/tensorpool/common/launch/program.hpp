@@ -3,11 +3,6 @@
 #include <sys/signalfd.h>
 #include <sys/types.h>
 
-#include <csignal>
-#include <functional>
-#include <string>
-#include <vector>
-
 #include "common/posix.hpp"
 #include "common/settings.hpp"
 

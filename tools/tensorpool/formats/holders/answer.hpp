@@ -3,12 +3,6 @@
 /// @file
 /// The answer of a process to the question what refers to its largest arrays.
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/units.hpp"

@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <span>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
-
-#include "common/printable.hpp"
 
 namespace tensorpool::command::profile {
 namespace {

@@ -1,17 +1,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
 #include <tensorpool/heap_profile.hpp>
 
 #include "common/cells.hpp"
 #include "formats/symbols/frame_names.hpp"
-#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::profile {
 

@@ -3,13 +3,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
-#include <limits>
-#include <map>
 #include <tuple>
 
-#include "common/html.hpp"
 #include "formats/heap_text.hpp"
 #include "formats/profile/formats.hpp"
 #include "formats/profile/protocol_buffer.hpp"

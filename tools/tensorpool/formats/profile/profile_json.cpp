@@ -5,8 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/html.hpp"
-#include "common/printable.hpp"
 #include "common/settings.hpp"
 #include "formats/profile/formats.hpp"
 

@@ -1,11 +1,6 @@
-#include "formats/profile/site_metrics.hpp"
+#include "formats/profile/formats.hpp"
 
-#include <algorithm>
 #include <map>
-#include <string>
-#include <utility>
-
-#include "common/html.hpp"
 
 namespace tensorpool::command::profile {
 namespace {

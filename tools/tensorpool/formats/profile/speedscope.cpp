@@ -1,11 +1,9 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include <nlohmann/json.hpp>
 
-#include "common/html.hpp"
 #include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::profile {

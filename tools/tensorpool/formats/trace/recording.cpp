@@ -6,14 +6,8 @@
 #include <array>
 #include <cstring>
 #include <queue>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
 
-#include "formats/trace/input.hpp"
 #include "formats/trace/recording_builder.hpp"
-#include "formats/trace/rmm_log.hpp"
-#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -3,12 +3,7 @@
 /// @file
 /// A trace in memory: all calls of all its processes, in order of time.
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <tensorpool/memory_plan.hpp>
 #include <tensorpool/trace_format.hpp>

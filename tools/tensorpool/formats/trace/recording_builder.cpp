@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <queue>
-#include <utility>
 
 namespace tensorpool::command::trace {
 namespace {

@@ -8,19 +8,10 @@
 #include <zstd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
 #include <ctime>
 #include <initializer_list>
-#include <map>
 #include <new>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "common/posix.hpp"
 #include "common/printable.hpp"

@@ -3,10 +3,6 @@
 /// @file
 /// Writes a trace file with payloads compressed by zstd.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-
 #include <tensorpool/live_trace.hpp>
 
 namespace tensorpool::command::trace {

@@ -1,13 +1,8 @@
-#include "inspect/model/estimation.hpp"
+#include "inspect/model/model_report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include <tensorpool/model_estimate.hpp>
-
-#include "common/printable.hpp"
-#include "common/settings.hpp"
 
 namespace tensorpool::command::model {
 namespace {

@@ -1,23 +1,14 @@
-#include "inspect/model/inspect_model.hpp"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <array>
-#include <stdexcept>
 #include <system_error>
-#include <utility>
 
-#include <tensorpool/model_hyperparameters.hpp>
 #include <tensorpool/system_memory.hpp>
 
-#include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
-#include "common/units.hpp"
-#include "formats/trace/input.hpp"
-#include "inspect/model/contents.hpp"
-#include "inspect/model/estimation.hpp"
+#include "formats/trace/trace_file.hpp"
 #include "inspect/model/model_report.hpp"
 
 namespace tensorpool::command::model {

@@ -1,4 +1,4 @@
-#include "inspect/report/sections.hpp"
+#include "inspect/report/reports.hpp"
 
 #include <fmt/format.h>
 

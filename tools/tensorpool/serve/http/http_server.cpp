@@ -7,11 +7,7 @@
 #include <exception>
 #include <limits>
 #include <list>
-#include <map>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -3,11 +3,9 @@
 /// @file
 /// Connections, with limits of time and size, on Boost.Asio.
 
-#include <functional>
 #include <memory>
 
-#include "serve/arguments.hpp"
-#include "serve/http/request_head.hpp"
+#include "serve/http/gate.hpp"
 
 namespace tensorpool::command::serve {
 

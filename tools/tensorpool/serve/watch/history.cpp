@@ -7,9 +7,8 @@
 #include <iterator>
 #include <limits>
 #include <span>
-#include <utility>
 
-#include "serve/json.hpp"
+#include "serve/watch/processes.hpp"
 
 namespace tensorpool::command::serve {
 namespace {

@@ -2,14 +2,11 @@
 
 /// @file
 /// The source of the server's statistics: the processes of this machine, or those that a test
-/// simulates.
+/// simulates. Also the data for the page, as JSON, in which U+FFFD replaces invalid UTF-8.
 
-#include <cstdint>
-#include <memory>
-#include <string>
-#include <tensorpool/statistics_reader.hpp>
 #include <utility>
-#include <vector>
+
+#include <tensorpool/statistics_reader.hpp>
 
 namespace tensorpool::command::serve {
 
@@ -64,5 +61,18 @@ public:
         return std::make_unique<LiveProcess>(StatisticsReader::attach(process));
     }
 };
+
+/// Returns a JSON string, including its quotes.
+std::string json_string(std::string_view text);
+
+std::string to_json(const std::vector<ListedProcess>& processes);
+/// Returns the data of the event `snapshot`.
+std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates);
+/// Returns the data of the event `timeline`.
+std::string to_json(const TimelinePart& part);
+/// Returns the data of the event `ended`: the time, in seconds since 1970.
+std::string ended_json(std::uint64_t time_unix_ns);
+/// Returns the body of the answer to a rejected request.
+std::string error_json(std::string_view message);
 
 }  // namespace tensorpool::command::serve

@@ -1,4 +1,4 @@
-#include "serve/json.hpp"
+#include "serve/watch/processes.hpp"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "common/end_signals.hpp"
+#include "common/posix.hpp"
 
 #include <algorithm>
 #include <ctime>
