@@ -1,7 +1,7 @@
 /// @file
 /// Tests allocators in processes of their own, in which this program runs again.
 
-#include "replay/replay_allocators.hpp"
+#include "replay/report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,3 @@
-#include "formats/trace/trace_writer.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

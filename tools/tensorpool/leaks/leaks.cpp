@@ -7,7 +7,7 @@
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "formats/profile/formats.hpp"
-#include "leaks/report.hpp"
+#include "leaks/observation.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -1,6 +1,5 @@
 #include "leaks/observation.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

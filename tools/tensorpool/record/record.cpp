@@ -2,7 +2,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
 #include "record/session.hpp"
 

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
 
 namespace tensorpool::command::record {
 namespace {

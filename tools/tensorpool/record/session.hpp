@@ -2,10 +2,8 @@
 
 #include <algorithm>
 
-#include "common/posix.hpp"
-#include "common/settings.hpp"
 #include "common/units.hpp"
-#include "formats/trace/trace_writer.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::record {
 

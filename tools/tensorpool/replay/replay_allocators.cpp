@@ -1,4 +1,4 @@
-#include "replay/replay_allocators.hpp"
+#include "replay/report.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include <iterator>
-#include <optional>
 
 #include "common/printable.hpp"
 #include "common/settings.hpp"

@@ -11,7 +11,6 @@
 #include <tensorpool/snapshot.hpp>
 
 #include "common/html.hpp"
-#include "common/printable.hpp"
 #include "common/units.hpp"
 
 namespace tensorpool::command::run {

@@ -4,7 +4,7 @@
 /// The report that is printed when the program has ended, and the file of --trace.
 
 #include "common/launch/launch.hpp"
-#include "formats/trace/trace_writer.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::run {
 

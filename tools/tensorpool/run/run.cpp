@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "run/report.hpp"
 
 namespace tensorpool::command {

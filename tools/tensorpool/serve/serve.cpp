@@ -11,7 +11,7 @@
 
 #include "common/output.hpp"
 #include "common/posix.hpp"
-#include "serve/service.hpp"
+#include "serve/statistics_site.hpp"
 
 namespace tensorpool::command {
 namespace {

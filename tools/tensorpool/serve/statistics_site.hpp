@@ -3,10 +3,12 @@
 /// @file
 /// Answers the requests to `tensorpool serve`: the page, its data and the metrics.
 
+#include <thread>
+
 #include <tensorpool/metrics.hpp>
 
 #include "formats/profile/named_profile.hpp"
-#include "serve/http/gate.hpp"
+#include "serve/http/http_server.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
@@ -99,6 +101,33 @@ private:
     const Gate& gate_;
     ProfileAnswers profiles_{watcher_};
     HolderAnswers holders_{watcher_};
+};
+
+class Service {
+public:
+    struct Options {
+        ListenAddress address;
+        std::string token = {};  ///< "": none is required
+        Limits limits = {};
+        std::chrono::milliseconds period{1000};  ///< of the rounds
+    };
+
+    /// Reads the processes once, then serves until it is destroyed. Throws CommandError if it
+    /// cannot listen. `processes` must outlive this object.
+    Service(Processes& processes, const Options& options);
+
+    int port() const { return server_.port(); }
+
+private:
+    void take_round();
+    void take_rounds(const std::stop_token& stop, std::chrono::milliseconds period);
+
+    HttpServer server_;
+    Watcher watcher_;
+    Gate gate_;
+    StatisticsSite site_;
+    std::jthread rounds_;
+    std::jthread answers_;
 };
 
 }  // namespace tensorpool::command::serve

@@ -1,4 +1,4 @@
-#include "common/launch/parts.hpp"
+#include "common/launch/family.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -7,11 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <sstream>
 #include <system_error>
 

@@ -1,4 +1,4 @@
-#include "formats/trace/trace_writer.hpp"
+#include "formats/trace/trace_file.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -12,10 +12,6 @@
 #include <ctime>
 #include <initializer_list>
 #include <new>
-
-#include "common/posix.hpp"
-#include "common/printable.hpp"
-#include "common/settings.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

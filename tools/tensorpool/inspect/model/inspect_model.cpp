@@ -2,7 +2,6 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
-#include <array>
 #include <system_error>
 
 #include <tensorpool/system_memory.hpp>
