@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "serve/watch/processes.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve::testing {

@@ -38,6 +38,12 @@ private:
     int number_ = -1;
 };
 
+/// Opens a regular file for reading. It looks at the type first, because opening a device may have
+/// effects. If the file is replaced then, opening it neither blocks nor sets the controlling
+/// terminal. Returns none if that fails, with the reason in `errno`; it is 0 for another type of
+/// file.
+Descriptor open_regular_file(const std::string& path) noexcept;
+
 /// Writes all of `bytes`. Returns whether that succeeded; if not, `errno` is the reason.
 inline bool write_all(const Descriptor& file, std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {

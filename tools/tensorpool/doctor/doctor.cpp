@@ -284,10 +284,9 @@ constexpr const char* footer =
 constexpr const char* details =
     "The limits are those of this command, which programs started from the same shell share. A "
     "service or a container may have others, so run the command there. It checks the time of a "
-    "page fault, transparent huge pages and their smaller sizes, memory and the cgroup's "
-    "limit, "
-    "overcommit, the limits of address space and locked memory, memory nodes, settings that "
-    "keep statistics from readers, and the requirements of each subcommand.\n";
+    "page fault, transparent huge pages and their smaller sizes, memory and the cgroup's limit, "
+    "overcommit, the limits of address space and locked memory, memory nodes, settings that keep "
+    "statistics from readers, and the requirements of each subcommand.\n";
 
 }  // namespace
 

@@ -98,7 +98,6 @@ std::vector<Diagnosis> diagnose(const Machine& machine, Sizes sizes);
 std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses);
 /// Formats one result as a JSON object, without a newline.
 std::string diagnosis_json(const Diagnosis& diagnosis);
-/// Returns "fine", "note" or "wrong".
 const char* to_string(Verdict verdict);
 
 }  // namespace tensorpool::command

@@ -19,6 +19,7 @@
 
 #include <tensorpool/system_memory.hpp>
 
+#include "common/posix.hpp"
 #include "page_assets.hpp"
 
 namespace tensorpool::command {
@@ -133,11 +134,10 @@ bool hides_processes() {
 }
 
 void try_memory_file(Machine& machine) {
-    const int file = memfd_create("tensorpool-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    machine.memfd = file >= 0;
-    if (file < 0) return;
-    machine.write_seal = fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE) == 0;
-    close(file);
+    const Descriptor file(memfd_create("tensorpool-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    machine.memfd = static_cast<bool>(file);
+    machine.write_seal =
+        file && fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE) == 0;
 }
 
 void look_at_environment(Machine& machine) {

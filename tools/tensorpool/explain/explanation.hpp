@@ -129,9 +129,7 @@ void add_sites(Explanation& to, const profile::NamedProfile& named);
 /// Sets what scopes hold, with the same limits.
 void add_scopes(Explanation& to, const ProcessSnapshot& snapshot);
 
-/// Returns a headline and tables.
 std::string to_text(const Explanation& explanation, Sizes sizes);
-/// Returns one line of JSON.
 std::string to_json(const Explanation& explanation);
 
 }  // namespace tensorpool::command::explain

@@ -170,22 +170,8 @@ private:
         add(
             fmt::format("\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},"
                         "\"args\":{{\"bytes\":{}}}",
-                        json_line(from.name + name_of_kind(from.kind)),
-                        recording_.processes[from.process].number, json_time(time), bytes));
-    }
-    static const char* name_of_kind(TraceSource kind) {
-        switch (kind) {
-            case TraceSource::arena:
-                return " (arena)";
-            case TraceSource::scratch:
-                return " (scratch)";
-            case TraceSource::device:
-                return " (device)";
-            case TraceSource::planned:
-                return " (planned)";
-            default:
-                return " (pool)";
-        }
+                        json_line(from.name_and_kind()), recording_.processes[from.process].number,
+                        json_time(time), bytes));
     }
 
     const History& history_;

@@ -9,7 +9,6 @@
 
 namespace tensorpool::command::export_ {
 
-/// Where the code segment lies in the file, and its virtual address.
 struct CodeSegment {
     std::uint64_t file_offset = 0;
     std::uint64_t address = 0;
@@ -22,7 +21,6 @@ class LoadedCode {
 public:
     explicit LoadedCode(const trace::Recording& recording);
 
-    /// Returns the address of a frame, or 0 if the frame lies outside all files.
     std::uint64_t address_of(trace::RecordedFrame frame) const;
     /// Returns the modules as lines in the format of /proc/PID/maps.
     std::string maps() const;
@@ -65,7 +63,6 @@ using trace::History;
 using trace::Lifetime;
 using trace::Recording;
 
-/// The moment of a recording that is exported.
 enum class At { peak, end };
 
 /// A moment in a recording, given as the number of calls that have returned.

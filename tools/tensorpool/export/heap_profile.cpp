@@ -38,25 +38,12 @@ Moment find_peak(const History& history) {
 // No file's image is larger, and the images of all modules of a trace fit beside each other.
 constexpr std::uint64_t max_image_bytes = std::uint64_t{1} << 41;
 
-class RegularFile {
-public:
-    explicit RegularFile(const std::string& path) {
-        // Checked before opening, because opening a device may have side effects.
-        struct stat about {};
-        if (::stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
-        file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
-    }
-
-    template <class Record>
-    bool read(Record& record, std::uint64_t offset) const {
-        if (!file_ || offset > INT64_MAX) return false;
-        return ::pread(file_.number(), &record, sizeof record, static_cast<off_t>(offset)) ==
-               static_cast<ssize_t>(sizeof record);
-    }
-
-private:
-    Descriptor file_;
-};
+template <class Record>
+bool read(const Descriptor& file, Record& record, std::uint64_t offset) {
+    if (!file || offset > INT64_MAX) return false;
+    return ::pread(file.number(), &record, sizeof record, static_cast<off_t>(offset)) ==
+           static_cast<ssize_t>(sizeof record);
+}
 
 bool is_ours(const Elf64_Ehdr& header) {
     constexpr int byte_order =
@@ -171,12 +158,12 @@ Moment moment_of(const History& history, At at) {
 }
 
 CodeSegment code_segment_of(const std::string& path) {
-    const RegularFile file(path);
+    const Descriptor file = open_regular_file(path);
     Elf64_Ehdr header;
-    if (!file.read(header, 0) || !is_ours(header)) return {};
+    if (!read(file, header, 0) || !is_ours(header)) return {};
     for (std::uint64_t i = 0; i < header.e_phnum; ++i) {
         Elf64_Phdr segment;
-        if (!file.read(segment, header.e_phoff + i * sizeof segment)) return {};
+        if (!read(file, segment, header.e_phoff + i * sizeof segment)) return {};
         if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0) {
             return {segment.p_offset, segment.p_vaddr};
         }

@@ -11,7 +11,6 @@
 
 namespace tensorpool::command {
 
-/// The values of one line of a heap profile.
 struct HeapSum {
     std::uint64_t blocks = 0, bytes = 0;          ///< alive
     std::uint64_t all_blocks = 0, all_bytes = 0;  ///< requested so far
@@ -32,7 +31,6 @@ std::string counts(const HeapSum& sum);
 /// symbol for it.
 class NamedHeap {
 public:
-    /// Adds the sum of one stack.
     void add(const HeapSum& sum, const std::vector<std::string>& innermost_first);
     /// Returns the profile. `kind` states how readers scale it: "heapprofile" (not at all), or
     /// "heap_v2/512" for an interval of 512 bytes.

@@ -36,7 +36,6 @@ private:
     std::uint32_t outside_ = 0;  // by scope: the group of blocks outside of all scopes
 };
 
-/// The blocks of one group at some moment.
 struct Share {
     std::string name;
     std::uint64_t blocks = 0;

@@ -60,20 +60,19 @@ constexpr const char* footer =
     "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0";
 
 constexpr const char* details =
-    "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. "
-    "The PLAN is a layout of the recorded blocks with their lifetimes known in advance, each "
-    "aligned to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than "
-    "20,000 blocks only its greedy orders are used. HELD is the memory that pools, arenas and "
-    "scratches had taken from the system, if the recording contains it. BLOCKS includes the "
-    "rounding of the pool, PAGES the rest of each page on which a block lies, and ADDRESSES "
-    "USED all addresses that any block had up to then, which is what a pool holds that never "
-    "releases memory.\n\n"
+    "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. The "
+    "PLAN is a layout of the recorded blocks with their lifetimes known in advance, each aligned "
+    "to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than 20,000 blocks "
+    "only its greedy orders are used. HELD is the memory that pools, arenas and scratches had "
+    "taken from the system, if the recording contains it. BLOCKS includes the rounding of the "
+    "pool, PAGES the rest of each page on which a block lies, and ADDRESSES USED all addresses "
+    "that any block had up to then, which is what a pool holds that never releases memory.\n\n"
     "The page of --html needs no network. Call sites are shown if stacks were sampled, with "
-    "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on "
-    "the thread that requested it. Call sites are estimated from samples: a block of n bytes "
-    "is sampled with probability 1 - exp(-n/interval). The call site is the first function of "
-    "the stack that is not part of an allocator. Files that changed after the recording began "
-    "are not used for names.\n";
+    "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on the "
+    "thread that requested it. Call sites are estimated from samples: a block of n bytes is "
+    "sampled with probability 1 - exp(-n/interval). The call site is the first function of the "
+    "stack that is not part of an allocator. Files that changed after the recording began are not "
+    "used for names.\n";
 
 }  // namespace
 

@@ -7,25 +7,6 @@
 namespace tensorpool::command::inspect {
 namespace {
 
-const char* kind_name(TraceSource kind) noexcept {
-    switch (kind) {
-        case TraceSource::pool:
-            return "pool";
-        case TraceSource::arena:
-            return "arena";
-        case TraceSource::scratch:
-            return "scratch";
-        case TraceSource::scope:
-            return "scope";
-        case TraceSource::device:
-            return "device";
-        case TraceSource::planned:
-            return "planned";
-    }
-    return "?";
-}
-
-/// The estimated totals of one stack.
 struct StackSum {
     double bytes = 0;
     double blocks = 0;
@@ -91,7 +72,6 @@ Site to_site(const std::string& name, const SiteSum& sum, const Recording& recor
 // The number of colours that people can distinguish; one of them is for all other groups.
 constexpr std::size_t max_shown = 8;
 
-/// The current and maximum bytes alive of each group.
 struct GroupPeaks {
     explicit GroupPeaks(std::size_t groups) : now(groups), max(groups) {}
     void add(std::uint32_t group, std::uint64_t bytes) {
@@ -148,7 +128,6 @@ public:
     }
     std::uint64_t& of(std::size_t lifetime) { return bytes_[row_[groups_.of(lifetime)]]; }
     const std::vector<std::string>& names() const { return names_; }
-    /// Returns the bytes alive for each name.
     std::span<const std::uint64_t> bytes() const { return std::span(bytes_).first(names_.size()); }
 
 private:
@@ -300,9 +279,8 @@ Groups::Groups(const History& history, GroupBy by) : history_(history), by_(by) 
         return at->second;
     };
     for (const trace::RecordedSource& source : history.recording().sources) {
-        std::string name = source.name;
-        if (by == GroupBy::source) name += std::string(" (") + kind_name(source.kind) + ')';
-        group_of_source_.push_back(number_of(std::move(name)));
+        const bool has_kind = by == GroupBy::source;
+        group_of_source_.push_back(number_of(has_kind ? source.name_and_kind() : source.name));
     }
     // The brackets distinguish these from the names of scopes.
     before_ = number_of("[before the recording]");

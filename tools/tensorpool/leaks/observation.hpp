@@ -19,7 +19,6 @@ enum class Verdict : std::uint8_t {
     warm_up,     ///< grew at the beginning of the window only
     steady,      ///< does not grow
 };
-/// Returns "leak", "too little to tell", "cache that fills", "warm-up" or "steady".
 std::string_view to_string(Verdict verdict) noexcept;
 
 /// What one call stack held at the ends of the iterations. All values are estimates from samples.
@@ -63,7 +62,6 @@ public:
     std::uint64_t iterations() const noexcept { return iterations_since(0); }
     /// Returns the number of iterations from this profile to the last one; 0 if there is none.
     std::uint64_t iterations_since(std::size_t profile) const noexcept;
-    /// Returns the seconds from the first to the last profile.
     double seconds() const noexcept;
     /// Returns the last profile; an empty one if there is none.
     const HeapProfile& last() const noexcept { return last_; }
@@ -126,7 +124,6 @@ private:
     std::chrono::steady_clock::time_point next_;
 };
 
-/// A site that grows.
 struct Row {
     ProfileSite site;
     Judgement judged;
@@ -154,7 +151,6 @@ Report judge(const Observation& observation, const Pace& pace);
 
 /// Returns a headline, and a table with the stack of each leak.
 std::string to_text(const Report& report, Sizes sizes);
-/// Returns one line of JSON.
 std::string to_json(const Report& report);
 
 }  // namespace tensorpool::command::leaks

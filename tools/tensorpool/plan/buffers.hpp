@@ -25,7 +25,6 @@ struct Buffers {
 /// Returns the maximum bytes alive at once, which no plan can go below.
 std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes);
 
-/// Returns the highest end of a buffer.
 std::uint64_t peak_of(const std::vector<TensorLifetime>& lifetimes,
                       const std::vector<std::uint64_t>& offsets);
 
@@ -51,7 +50,6 @@ struct FieldProblem {
     std::string what;  ///< "found …, expected …"
 };
 
-/// Collects the fields of one buffer.
 class BufferFields {
 public:
     /// Sets a field from its text in the file. Throws FieldProblem.
@@ -92,7 +90,6 @@ Buffers read_csv(std::string_view text, const std::string& name);
 /// ignored.
 Buffers read_json(std::string_view text, const std::string& name);
 
-/// Writes the buffers with the plan's offsets as CSV.
 void write_csv(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
 /// Writes the buffers with the plan's offsets, and the plan's peak, lower bound and method, as
 /// JSON.
@@ -104,7 +101,6 @@ struct CsvCell {
     std::size_t column = 0;  ///< the byte of the line where it begins, from 1
 };
 
-/// A syntax error, thrown by CsvRows.
 struct CsvProblem {
     std::size_t line;
     std::size_t column;
@@ -143,7 +139,6 @@ enum class Kind : std::uint8_t {
     all,
 };
 
-/// The part of a recording that is to be planned.
 struct Choice {
     std::uint64_t process = 0;  ///< process id; 0: the process that requested the most bytes
     /// Names of pools, arenas and so on; empty: all of `kind`.

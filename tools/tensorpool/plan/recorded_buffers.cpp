@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "formats/trace/recording_builder.hpp"
+#include "formats/trace/trace_file.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
@@ -155,11 +155,6 @@ std::string read(trace::Input& input, std::uint64_t bytes) {
     return text;
 }
 
-bool is_recording(std::string_view beginning) {
-    return beginning.starts_with(std::string_view(trace_magic, sizeof trace_magic)) ||
-           beginning.starts_with(trace::rmm_log_beginning);
-}
-
 }  // namespace
 
 Buffers buffers_of(const Recording& recording, const Choice& choice, const std::string& name) {
@@ -176,7 +171,7 @@ Buffers read_text(std::string_view text, const std::string& name) {
 Buffers read_file(const std::string& path, const Choice& choice) {
     trace::Input input(path);
     constexpr std::uint64_t beginning_bytes = 64;
-    if (is_recording(read(input, std::min(beginning_bytes, input.bytes())))) {
+    if (trace::is_recording(read(input, std::min(beginning_bytes, input.bytes())))) {
         return buffers_of(trace::read_recording(path), choice, path);
     }
     return read_text(read(input, input.bytes()), path);

@@ -78,7 +78,6 @@ inline bool fits(const Outcome& outcome) noexcept {
 
 /// Returns the report for people: several lines, the last without a newline.
 std::string report_text(const Outcome& outcome, Sizes sizes);
-/// Returns the report as one line of JSON, without a newline.
 std::string report_json(const Outcome& outcome);
 
 /// Returns the plan as a self-contained SVG: time against offset, with a rectangle for each buffer,

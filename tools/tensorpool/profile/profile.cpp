@@ -46,16 +46,7 @@ void check(const Settings& settings, const ProfileOptions& options) {
     if (!options.compare.empty() && (formats.empty() || formats[0] != "html")) {
         throw unexpected("--compare without --html", "both, because only the page compares");
     }
-    if (settings.lacks_program) {
-        throw unexpected("nothing after --",
-                         "a program to start, as in `tensorpool profile -- python3 train.py`");
-    }
-    if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
-        throw unexpected("a process and a program to start", "one of them");
-    }
-    if (settings.program.empty() && !options.with.empty()) {
-        throw unexpected("--with without a program", "a program to start, after --");
-    }
+    check_program("profile", settings, options.with);
     const bool changes_process = !options.interval.empty() && settings.program.empty();
     if (changes_process && !(formats.empty() && options.values.empty())) {
         throw unexpected("--interval with a format or a value",

@@ -7,7 +7,6 @@
 
 namespace tensorpool::command::record {
 
-/// The result of a recording.
 struct Outcome {
     std::uint64_t process = 0;
     std::string path;

@@ -23,11 +23,6 @@ std::uint64_t nanoseconds(const timeval& time) noexcept {
 class Lines {
 public:
     explicit Lines(const char* path) noexcept : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
-    ~Lines() {
-        if (file_ >= 0) close(file_);
-    }
-    Lines(const Lines&) = delete;
-    Lines& operator=(const Lines&) = delete;
 
     /// Returns the next line, or nullptr at the end and for a line that is too long.
     const char* next() noexcept {
@@ -47,13 +42,13 @@ private:
     bool read_more() noexcept {
         std::memmove(text_, text_ + at_, filled_ - at_);
         filled_ -= std::exchange(at_, 0);
-        const ssize_t count = read(file_, text_ + filled_, sizeof text_ - filled_);
+        const ssize_t count = read(file_.number(), text_ + filled_, sizeof text_ - filled_);
         if (count <= 0) return false;
         filled_ += static_cast<std::size_t>(count);
         return true;
     }
 
-    int file_;
+    Descriptor file_;
     std::size_t at_ = 0;
     std::size_t filled_ = 0;
     char text_[8192];
@@ -252,11 +247,8 @@ Spent spent_so_far() noexcept {
 }
 
 bool reset_peak() noexcept {
-    const int file = open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
-    if (file < 0) return false;
-    const bool done = write(file, "5", 1) == 1;
-    close(file);
-    return done;
+    const Descriptor file(open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC));
+    return write(file.number(), "5", 1) == 1;
 }
 
 std::uint64_t resident_bytes() noexcept {

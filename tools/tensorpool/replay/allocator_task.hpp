@@ -65,7 +65,6 @@ struct ReplayAnswer {
     char problem[256];           // why there are no measurements; "" if there are
 };
 
-/// Returns whether the arguments are those of an allocator's process.
 bool is_allocator_process(int count, const char* const* arguments) noexcept;
 /// Does the task of an allocator's process and returns the program's exit status. Before the call,
 /// the program should have allocated no memory that it can avoid.

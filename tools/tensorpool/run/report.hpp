@@ -37,7 +37,6 @@ using launch::PlannedPart;
 using launch::ProcessResult;
 using launch::Results;
 
-/// The parsed command line.
 struct Arguments : launch::Arguments {
     std::string trace;   ///< a path; "": no recording
     std::string report;  ///< a path, or none; "": standard error

@@ -19,11 +19,9 @@ public:
     /// `watcher` must outlive this object.
     explicit ProfileAnswers(Watcher& watcher) : watcher_(watcher) {}
 
-    /// Whether `answer` takes requests to this path.
     static bool has(std::string_view path);
     /// Answers a request to /api/profile, /api/profile/times or /flame-graph. Throws Refusal.
     Response answer(const Request& request, bool has_token);
-    /// Returns the metrics of the running processes.
     std::vector<MetricFamily> metrics();
 
 private:
@@ -65,7 +63,6 @@ public:
     /// `watcher` must outlive this object.
     EventStream(Watcher& watcher, std::uint64_t process) : watcher_(&watcher), process_(process) {}
 
-    /// Returns all events since the last call; "" if there are none.
     std::string next();
 
 private:

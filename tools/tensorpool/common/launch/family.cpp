@@ -204,7 +204,6 @@ bool Observer::accept_one() {
     socket = Descriptor(::accept4(listening_.number(), nullptr, nullptr, SOCK_CLOEXEC));
     socket = Descriptor();
     spare_ = open_spare();
-    ++turned_away_;
     return true;
 }
 
@@ -260,14 +259,19 @@ Family::Family(Recorder* recorder, Looks looks)
     if (!events_) throw CommandError(run_failed, "run: no descriptor left; look at `ulimit -n`");
 }
 
+template <class Read>
+bool Family::attempt(Read&& read) try {
+    read();
+    return true;
+} catch (const AttachError& error) {
+    results_.add_problem(to_command_error(error).what());
+    return false;
+}
+
 void Family::take(Message message) {
     if (!message.note.empty()) results_.add_note(message.note);
     if (message.files.empty()) return;
-    try {
-        add(std::move(message));
-    } catch (const AttachError& error) {
-        results_.add_problem(to_command_error(error).what());
-    }
+    attempt([&] { add(std::move(message)); });
 }
 
 void Family::add(Message message) {
@@ -302,14 +306,10 @@ void Family::make_room(pid_t process) {
 
 std::optional<LiveTrace> Family::take_recording(Descriptor control, Descriptor rings) {
     if (recorder_ == nullptr || !control || !rings) return std::nullopt;
-    try {
-        std::optional<LiveTrace> taken = LiveTrace::take_over(control.release(), rings.release());
-        if (recorder_->is_full()) end_recording(taken);
-        return taken;
-    } catch (const AttachError& error) {
-        results_.add_problem(to_command_error(error).what());
-        return std::nullopt;
-    }
+    std::optional<LiveTrace> taken;
+    attempt([&] { taken = LiveTrace::take_over(control.release(), rings.release()); });
+    if (taken && recorder_->is_full()) end_recording(taken);
+    return taken;
 }
 
 void Family::take_ended() {
@@ -330,12 +330,10 @@ std::size_t Family::take_entries() {
             end_recording(member.trace);
             continue;
         }
-        try {
+        const bool is_readable = attempt([&] {
             max = std::max(max, recorder_->look(number_of(member.process), *member.trace));
-        } catch (const AttachError& error) {
-            results_.add_problem(to_command_error(error).what());
-            member.trace.reset();
-        }
+        });
+        if (!is_readable) member.trace.reset();
     }
     return max;
 }
@@ -362,13 +360,6 @@ void Family::finish() {
 }
 
 Family::Members::iterator Family::let_go(Members::iterator member, bool has_ended) {
-    const auto attempt = [&](const auto& what) {
-        try {
-            what();
-        } catch (const AttachError& error) {
-            results_.add_problem(to_command_error(error).what());
-        }
-    };
     if (member->trace)
         attempt([&] { recorder_->finish(number_of(member->process), *member->trace); });
     attempt([&] { results_.add(member->reader.snapshot(), has_ended); });

@@ -33,7 +33,6 @@ struct PartPaths {
 /// Finds the files relative to this command: in an installed tree, which may have been moved, or in
 /// the build folder that built it.
 PartPaths find_part_paths();
-/// Returns the paths for a command in `folder`.
 PartPaths part_paths_beside(const std::filesystem::path& folder);
 
 enum class Part { malloc, numpy, torch, holders, profile };
@@ -83,8 +82,6 @@ public:
     int descriptor() const noexcept { return events_.number(); }
     /// Takes the messages that have arrived. Never waits.
     void take(const std::function<void(Message)>& use);
-    /// The number of connections rejected because no descriptor was free.
-    std::uint64_t turned_away() const noexcept { return turned_away_; }
 
 private:
     struct Caller {
@@ -98,12 +95,10 @@ private:
     std::string name_;
     Descriptor listening_;
     Descriptor events_;
-    Descriptor spare_;  // closed to make room for a connection to reject
-    std::uint64_t turned_away_ = 0;
+    Descriptor spare_;             // closed to make room for a connection to reject
     std::vector<Caller> callers_;  // connected, but without a message so far
 };
 
-/// The final statistics of a process that used a pool.
 struct ProcessResult {
     ProcessSnapshot snapshot;
     Totals totals;
@@ -124,7 +119,6 @@ public:
     void add(ProcessSnapshot snapshot, bool has_ended);
     /// Adds a note: "malloc" if the part is enabled, "numpy\n<reason>" if it failed.
     void add_note(const std::string& note);
-    /// Adds a message about something that could not be read.
     void add_problem(const std::string& what);
 
     /// The processes with the largest peaks, in that order.
@@ -147,7 +141,6 @@ private:
     std::vector<std::string> problems_;
 };
 
-/// Receives the recordings of the program's processes.
 class Recorder {
 public:
     Recorder() = default;
@@ -160,7 +153,6 @@ public:
     virtual std::size_t look(std::uint64_t process, LiveTrace& trace) = 0;
     /// Reads a process for the last time, because it has ended or its recording has.
     virtual void finish(std::uint64_t process, LiveTrace& trace) = 0;
-    /// Whether no more can be recorded.
     virtual bool is_full() const noexcept = 0;
     virtual void flush() = 0;
 };
@@ -182,20 +174,16 @@ public:
     /// `recorder` receives the recordings and must outlive this object; nullptr: none. Throws
     /// CommandError.
     Family(Recorder* recorder, Looks looks);
-    /// Like the other constructor, without callbacks.
     explicit Family(Recorder* recorder) : Family(recorder, Looks{}) {}
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
     /// Becomes readable when a member has ended.
     int descriptor() const noexcept { return events_.number(); }
-    /// Takes a message of a process: its files, or a note.
     void take(Message message);
-    /// Reads the final statistics of members that have ended.
     void take_ended();
     /// Reads the recorded entries. Returns the largest number of entries that one process had.
     std::size_t take_entries();
-    /// Calls `Looks::live` for each member.
     void look();
     int longest_pause_ms() const noexcept { return looks_.longest_pause_ms; }
     /// To be called after the program has ended: reads the statistics of the members that still
@@ -214,6 +202,9 @@ private:
     };
     using Members = std::list<Member>;
 
+    /// Returns whether `read` could read a process. Reports it if not.
+    template <class Read>
+    bool attempt(Read&& read);
     void add(Message message);
     void make_room(pid_t process);
     std::optional<LiveTrace> take_recording(Descriptor control, Descriptor rings);

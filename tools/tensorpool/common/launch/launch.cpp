@@ -31,7 +31,6 @@ public:
         remove(name + '=');
         variables_.push_back(name + '=' + value);
     }
-    /// Sets a variable unless the caller's environment has it.
     void set_by_default(const std::string& name, const std::string& value) {
         if (std::getenv(name.c_str()) == nullptr) set(name, value);
     }

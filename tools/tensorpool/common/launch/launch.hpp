@@ -7,7 +7,6 @@
 
 namespace tensorpool::command::launch {
 
-/// The program to start, and how.
 struct Arguments {
     std::vector<std::string> program;    ///< the program and its arguments
     std::vector<std::string> with = {};  ///< names of parts, or none (parts.hpp)
@@ -18,7 +17,6 @@ struct Arguments {
     bool is_recorded = false;
 };
 
-/// How the program ended, and its resource usage.
 struct Outcome {
     int code = 0;    ///< its exit code
     int signal = 0;  ///< the signal that ended it; 0: none
@@ -28,7 +26,6 @@ struct Outcome {
     std::uint64_t peak_resident_bytes = 0;  ///< of the process with the largest peak
 };
 
-/// A program that is ready to start.
 class Launch {
 public:
     /// `arguments` must outlive this object. Throws CommandError if the program does not exist, or

@@ -12,7 +12,6 @@
 
 namespace tensorpool::command::profile {
 
-/// What `to_text` shows.
 struct TextOptions {
     std::size_t max_rows = 10;
     bool stacks = false;     ///< a row for each site, with its stack below, and not for each line
@@ -29,7 +28,6 @@ std::string to_text(const NamedProfile& named, const TextOptions& options);
 /// site.
 std::vector<std::string> lifetime_lines(const NamedProfile& named, std::size_t max_rows);
 
-/// Returns everything that the profile has as JSON.
 nlohmann::ordered_json to_json(const NamedProfile& named);
 /// Reads the file that `--json` wrote, for comparison. Throws CommandError.
 nlohmann::ordered_json read_json(const std::string& path);
@@ -73,7 +71,6 @@ public:
     /// Adds the `max_lines` lines with the most live bytes. Sites with the same line are added up,
     /// so that a line's total never decreases.
     void add(const NamedProfile& named);
-    /// Returns the families that have samples.
     std::vector<MetricFamily> families() const;
 
 private:

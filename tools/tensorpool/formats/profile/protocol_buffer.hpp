@@ -17,7 +17,6 @@ public:
         add_varint(std::uint64_t{field} << 3);
         add_varint(number);
     }
-    /// Adds a field of a string, or of a message.
     void add(unsigned field, std::string_view bytes) {
         add_varint(std::uint64_t{field} << 3 | 2);
         add_varint(bytes.size());
@@ -26,7 +25,6 @@ public:
     void add(unsigned field, const ProtocolBuffer& message) {
         add(field, std::string_view(message.bytes_));
     }
-    /// Adds a packed field of repeated integers.
     void add(unsigned field, std::span<const std::uint64_t> numbers) {
         ProtocolBuffer packed;
         for (const std::uint64_t number : numbers) packed.add_varint(number);

@@ -21,7 +21,6 @@ std::string label_of(const NamedProfile& named, const ProfileSite& site) {
     return "..." + line.substr(cut);
 }
 
-/// Returns the lines with the most live bytes.
 std::vector<Line> largest_lines(const NamedProfile& named) {
     std::map<std::string, Line> by_label;
     for (const ProfileSite& site : named.profile.sites) {

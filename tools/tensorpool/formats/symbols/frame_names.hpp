@@ -8,7 +8,6 @@
 
 namespace tensorpool::command::symbols {
 
-/// The source location of a code address.
 struct CodeLocation {
     std::string function;  ///< demangled; "": unknown
     std::string file;      ///< source file; "": unknown
@@ -46,7 +45,6 @@ private:
 /// "std::vector<>::push_back".
 std::string short_name(std::string_view function);
 
-/// The name of a stack frame in a recording.
 struct FrameName {
     std::string module;  ///< path
     std::uint64_t offset = 0;
@@ -54,7 +52,6 @@ struct FrameName {
     bool is_python = false;
     bool internal = false;  ///< part of an allocator, a standard library or a package of Python
 };
-/// Returns whether a module of a recording is a function of Python.
 bool is_python(std::string_view module) noexcept;
 /// Returns whether a path is that of a shared library of tensorpool.
 bool is_pools_library(std::string_view path) noexcept;

@@ -34,41 +34,18 @@ std::uint64_t round_pages(std::uint64_t pages) noexcept {
     return round_up(pages, std::uint64_t{1} << digits);
 }
 
-/// The open scopes of each thread, updated call by call.
-class OpenScopes {
-public:
-    static constexpr std::uint32_t none = UINT32_MAX;
-
-    explicit OpenScopes(const trace::Recording& recording) : open_(recording.threads.size()) {}
-
-    /// Requires: calls are taken in order.
-    void take(const trace::Call& call);
-    /// Returns the source of the innermost open scope, or `none` if no scope is open.
-    std::uint32_t innermost(std::uint32_t thread) const noexcept {
-        return open_[thread].empty() ? none : open_[thread].back();
-    }
-
-private:
-    void close(std::vector<std::uint32_t>& open, std::uint32_t source);
-
-    std::vector<std::vector<std::uint32_t>> open_;  // for each thread, the innermost last
-};
-
 // A scope may end before one that began inside it. The search for it is limited, so that a hostile
 // file cannot make it take forever.
 constexpr std::ptrdiff_t max_depth_searched = 256;
 
-void OpenScopes::take(const trace::Call& call) {
-    auto& open = open_[call.thread];
+/// Updates the open scopes of a thread, the innermost last.
+void take(const Call& call, std::vector<std::uint32_t>& open) {
     if (call.action == TraceAction::scope_begin) open.push_back(call.source);
-    if (call.action == TraceAction::scope_end) close(open, call.source);
-}
-
-void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
+    if (call.action != TraceAction::scope_end) return;
     const auto end = open.rend() - open.rbegin() > max_depth_searched
                          ? open.rbegin() + max_depth_searched
                          : open.rend();
-    const auto found = std::find(open.rbegin(), end, source);
+    const auto found = std::find(open.rbegin(), end, call.source);
     if (found != end) open.erase(std::next(found).base());
 }
 
@@ -163,12 +140,13 @@ std::uint64_t History::last_ns() const noexcept {
 }
 
 void History::find_scopes() {
-    OpenScopes open(recording_);
+    std::vector<std::vector<std::uint32_t>> open(recording_.threads.size());
     for (std::uint32_t call = 0; call < recording_.calls.size(); ++call) {
-        open.take(recording_.calls[call]);
+        const std::vector<std::uint32_t>& scopes = open[recording_.calls[call].thread];
+        take(recording_.calls[call], open[recording_.calls[call].thread]);
         const std::uint32_t lifetime = begun_by_[call];
         if (lifetime == Lifetime::none) continue;
-        facts_[lifetime].scope = open.innermost(recording_.calls[call].thread);
+        if (!scopes.empty()) facts_[lifetime].scope = scopes.back();
         facts_[lifetime].stack = recording_.calls[call].stack;
         facts_[lifetime].born = call;
     }

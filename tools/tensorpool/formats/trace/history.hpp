@@ -31,7 +31,6 @@ public:
 
     bool contains(std::uint64_t address) const;
     std::uint64_t bytes() const noexcept { return bytes_; }
-    /// Returns the ranges, sorted by address.
     std::vector<Range> all() const;
 
 private:
@@ -69,7 +68,6 @@ public:
     std::uint64_t time_of(std::uint32_t call) const noexcept;
     std::uint64_t first_ns() const noexcept { return time_of(Lifetime::none); }
     std::uint64_t last_ns() const noexcept;
-    /// Returns whether the block was alive after call number `call`.
     bool is_alive(const Lifetime& lifetime, std::uint32_t call) const noexcept {
         return (lifetime.begin == Lifetime::none || lifetime.begin <= call) &&
                (lifetime.end == Lifetime::none || lifetime.end > call);

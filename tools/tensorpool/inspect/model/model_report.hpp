@@ -113,14 +113,11 @@ struct Report {
     std::optional<Estimation> estimation;  ///< with --estimate
 };
 
-/// Returns the report for a terminal. Ends with a newline.
 std::string text_report(const Report& report, Sizes sizes);
 /// Returns one line of JSON with all tensors and sizes in bytes, without a newline.
 std::string json_report(const Report& report);
 
-/// Returns the estimate's part of the report for a terminal.
 std::string estimation_text(const Estimation& estimation, Sizes sizes);
-/// Returns the estimate as a JSON object.
 std::string estimation_json(const Estimation& estimation);
 
 /// Returns a value for people, on one line. Long strings are cut. Arrays are shown by their size

@@ -31,12 +31,10 @@ std::vector<std::string> doubts_of(const Analysis& analysis);
 /// Returns the tables that have rows. `top` is the maximum number of rows in long tables.
 std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::size_t top);
 
-/// Returns the report for a terminal. Ends with a newline.
 std::string text_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top);
 /// Returns one line of JSON without a newline; sizes are in bytes, times in nanoseconds.
 std::string json_report(const Analysis& analysis);
-/// Returns a self-contained HTML page.
 std::string html_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top);
 

@@ -17,6 +17,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 
+#include "common/posix.hpp"
 #include "common/settings.hpp"
 
 namespace tensorpool::command::serve {
@@ -62,22 +63,10 @@ constexpr std::size_t max_bytes = 4096;
     throw CommandError(wrong_usage, fmt::format("serve: --token-file {}: {}", path.string(), why));
 }
 
-struct TokenFile {
-    explicit TokenFile(const std::filesystem::path& path)
-        : descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
-        if (descriptor < 0) refuse(path, std::strerror(errno));
-    }
-    ~TokenFile() { close(descriptor); }
-    TokenFile(const TokenFile&) = delete;
-    TokenFile& operator=(const TokenFile&) = delete;
-
-    int descriptor;
-};
-
 /// Checks the open file rather than the path, which may name another file by now.
-void check_mode(const TokenFile& file, const std::filesystem::path& path) {
+void check_mode(const Descriptor& file, const std::filesystem::path& path) {
     struct stat status = {};
-    if (fstat(file.descriptor, &status) != 0) refuse(path, std::strerror(errno));
+    if (fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
     if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
     // Any access by others, and writing by the group.
     const unsigned mode = status.st_mode & 07777U;
@@ -89,11 +78,11 @@ void check_mode(const TokenFile& file, const std::filesystem::path& path) {
     }
 }
 
-std::string read_all(const TokenFile& file, const std::filesystem::path& path) {
+std::string read_all(const Descriptor& file, const std::filesystem::path& path) {
     std::array<char, max_bytes + 1> bytes;
     std::size_t count = 0;
     while (count < bytes.size()) {
-        const ssize_t part = read(file.descriptor, bytes.data() + count, bytes.size() - count);
+        const ssize_t part = read(file.number(), bytes.data() + count, bytes.size() - count);
         if (part < 0) refuse(path, std::strerror(errno));
         if (part == 0) return std::string(bytes.data(), count);
         count += static_cast<std::size_t>(part);
@@ -166,7 +155,8 @@ std::string with_port(std::string_view name, int port) {
 }
 
 std::string read_token_file(const std::filesystem::path& path) {
-    const TokenFile file(path);
+    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file) refuse(path, std::strerror(errno));
     check_mode(file, path);
     std::string token = read_all(file, path);
     token.erase(token.find_last_not_of(" \t\r\n") + 1);

@@ -23,7 +23,6 @@ public:
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
 
-    /// Returns the port, which the system chose if 0 was requested.
     int port() const;
     /// Answers requests until `stop` is called. Then no answer is under way.
     void run();

@@ -7,7 +7,7 @@
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/parser.hpp>
 
-#include "serve/watch/processes.hpp"
+#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
 namespace {

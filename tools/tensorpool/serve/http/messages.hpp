@@ -44,7 +44,6 @@ struct Response {
 class Refusal : public std::runtime_error {
 public:
     Refusal(int status, const std::string& reason) : std::runtime_error(reason), status_(status) {}
-    /// Returns the answer: the reason as JSON.
     Response response() const;
 
 private:

@@ -6,7 +6,60 @@
 #include <limits>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 namespace tensorpool::command::serve {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string seconds(std::uint64_t ns) {
+    return fmt::format("{:.3f}", static_cast<double>(ns) / 1e9);
+}
+
+}  // namespace
+
+std::string json_string(std::string_view text) {
+    return text_of(json(text));
+}
+
+std::string to_json(const std::vector<ListedProcess>& processes) {
+    json list = json::array();
+    for (const ListedProcess& listed : processes) {
+        list.push_back({{"process", listed.process},
+                        {"name", listed.name},
+                        {"readable", listed.readable},
+                        {"problem", listed.problem},
+                        {"ended", listed.ended}});
+    }
+    return text_of(list);
+}
+
+std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
+    return fmt::format(R"({{"time":{},"snapshot":{},"rates":{}}})", seconds(snapshot.time_unix_ns),
+                       tensorpool::to_json(snapshot), tensorpool::to_json(rates));
+}
+
+std::string to_json(const TimelinePart& part) {
+    std::string entries;
+    for (const TimelineEntry& entry : part.entries) {
+        if (!entries.empty()) entries += ',';
+        entries += tensorpool::to_json(entry);
+    }
+    return fmt::format(R"({{"entries":[{}],"lost":{}}})", entries, part.lost);
+}
+
+std::string ended_json(std::uint64_t time_unix_ns) {
+    return fmt::format(R"({{"time":{}}})", seconds(time_unix_ns));
+}
+
+std::string error_json(std::string_view message) {
+    return fmt::format(R"({{"error":{}}})", json_string(message));
+}
 
 Moment::Moment(ProcessSnapshot snapshot, ProcessRates rates)
     : snapshot_(std::move(snapshot)), rates_(std::move(rates)) {}
@@ -154,29 +207,31 @@ std::uint64_t Watcher::list_version() const {
     return list_version_;
 }
 
+const WatchedProcess* Watcher::find(std::uint64_t process) const {
+    const auto found = watched_.find(process);
+    return found == watched_.end() ? nullptr : &found->second;
+}
+
 std::optional<View> Watcher::view(std::uint64_t process) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    if (found == watched_.end() || found->second.moment() == nullptr) return std::nullopt;
-    const WatchedProcess& watched = found->second;
-    return View{watched.moment(), watched.listed().ended, watched.ended_at().unix_ns};
+    const WatchedProcess* const watched = find(process);
+    if (watched == nullptr || watched->moment() == nullptr) return std::nullopt;
+    return View{watched->moment(), watched->listed().ended, watched->ended_at().unix_ns};
 }
 
 std::string Watcher::why_not(std::uint64_t process) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    if (found == watched_.end()) {
-        return fmt::format(
-            "process {} has no visible pool; /api/processes lists the processes that have",
-            process);
+    if (const WatchedProcess* const watched = find(process)) {
+        return fmt::format("process {} cannot be read: {}", process, watched->listed().problem);
     }
-    return fmt::format("process {} cannot be read: {}", process, found->second.listed().problem);
+    return fmt::format(
+        "process {} has no visible pool; /api/processes lists the processes that have", process);
 }
 
 std::string Watcher::history_json(std::uint64_t process, std::uint64_t time_ns) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    return found == watched_.end() ? "" : found->second.history().to_json(process, time_ns);
+    const WatchedProcess* const watched = find(process);
+    return watched == nullptr ? "" : watched->history().to_json(process, time_ns);
 }
 
 TimelinePart Watcher::entries_since(std::uint64_t process, std::uint64_t number) {
@@ -199,9 +254,8 @@ std::optional<HeapProfile> Watcher::profile(std::uint64_t process, std::uint64_t
 
 std::vector<std::uint64_t> Watcher::profile_times(std::uint64_t process) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    if (found == watched_.end()) return {};
-    return found->second.profiles().times();
+    const WatchedProcess* const watched = find(process);
+    return watched == nullptr ? std::vector<std::uint64_t>() : watched->profiles().times();
 }
 
 std::vector<std::shared_ptr<const Moment>> Watcher::running() const {

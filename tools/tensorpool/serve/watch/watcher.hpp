@@ -5,12 +5,75 @@
 /// read a process themselves only for its timeline.
 
 #include <mutex>
+#include <utility>
+
+#include <tensorpool/statistics_reader.hpp>
 
 #include "serve/http/messages.hpp"
 #include "serve/watch/history.hpp"
-#include "serve/watch/processes.hpp"
 
 namespace tensorpool::command::serve {
+
+/// A process that can be chosen on the page.
+struct ListedProcess {
+    std::uint64_t process = 0;
+    std::string name;
+    bool readable = false;
+    std::string problem;  ///< why it cannot be read; "" if it can
+    bool ended = false;   ///< only its history is available
+
+    bool operator==(const ListedProcess&) const = default;
+};
+
+/// An attached process. Has the contract of `StatisticsReader`.
+class Process {
+public:
+    virtual ~Process() = default;
+    virtual bool is_running() const = 0;
+    virtual ProcessSnapshot snapshot() = 0;
+    virtual HeapProfile heap_profile() = 0;
+    virtual TimelinePart entries_since(std::uint64_t number) = 0;
+};
+
+class Processes {
+public:
+    virtual ~Processes() = default;
+    virtual std::vector<ObservedProcess> list() = 0;
+    /// Throws AttachError.
+    virtual std::unique_ptr<Process> attach(std::uint64_t process) = 0;
+};
+
+class LiveProcess final : public Process {
+public:
+    explicit LiveProcess(StatisticsReader reader) : reader_(std::move(reader)) {}
+    bool is_running() const override { return reader_.is_running(); }
+    ProcessSnapshot snapshot() override { return reader_.snapshot(); }
+    HeapProfile heap_profile() override { return reader_.heap_profile(); }
+    TimelinePart entries_since(std::uint64_t number) override {
+        return reader_.entries_since(number);
+    }
+
+private:
+    StatisticsReader reader_;
+};
+
+class LiveProcesses final : public Processes {
+public:
+    std::vector<ObservedProcess> list() override { return StatisticsReader::list(); }
+    std::unique_ptr<Process> attach(std::uint64_t process) override {
+        return std::make_unique<LiveProcess>(StatisticsReader::attach(process));
+    }
+};
+
+std::string json_string(std::string_view text);
+
+std::string to_json(const std::vector<ListedProcess>& processes);
+/// Returns the data of the event `snapshot`.
+std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates);
+std::string to_json(const TimelinePart& part);
+/// Returns the data of the event `ended`: the time, in seconds since 1970.
+std::string ended_json(std::uint64_t time_unix_ns);
+std::string error_json(std::string_view message);
 
 /// The state of a process in one round. All functions may be called from any thread.
 class Moment {
@@ -30,7 +93,6 @@ private:
     mutable std::string json_;
 };
 
-/// The time of a round.
 struct Now {
     std::uint64_t steady_ns = 0;  ///< of a monotonic clock
     std::uint64_t unix_ns = 0;    ///< since 1970
@@ -75,7 +137,6 @@ private:
     Now ended_at_;
 };
 
-/// The state of a process after the last round.
 struct View {
     std::shared_ptr<const Moment> moment;  ///< never null
     bool ended = false;
@@ -97,11 +158,9 @@ public:
     explicit Watcher(Processes& source, KeepProfiles keep = KeepProfiles::no)
         : source_(source), keep_(keep) {}
 
-    /// Lists the processes and reads each once.
     void round(Now now);
 
     std::vector<ListedProcess> processes() const;
-    /// The number of changes of the list so far.
     std::uint64_t list_version() const;
     /// Returns nothing if no snapshot was taken; `why_not` returns the reason.
     std::optional<View> view(std::uint64_t process) const;
@@ -123,6 +182,7 @@ private:
     void update(Now now);
     void forget(Now now);
     std::vector<ListedProcess> listed() const;
+    const WatchedProcess* find(std::uint64_t process) const;
 
     Processes& source_;
     const KeepProfiles keep_;
