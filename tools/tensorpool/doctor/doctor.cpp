@@ -264,9 +264,7 @@ int examine(const Settings& settings) {
     if (settings.json) {
         for (const Diagnosis& diagnosis : diagnoses) print_line(diagnosis_json(diagnosis));
     } else {
-        std::string text = diagnosis_text(diagnoses);
-        text.pop_back();
-        print_line(text);
+        print_text(diagnosis_text(diagnoses));
     }
     const bool sound = std::ranges::none_of(
         diagnoses, [](const Diagnosis& d) { return d.verdict == Verdict::wrong; });

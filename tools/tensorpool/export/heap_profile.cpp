@@ -2,22 +2,20 @@
 // written without scaling: readers scale them by heap_v2 and the interval.
 
 #include <elf.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <bit>
 #include <cstring>
 
 #include "common/posix.hpp"
 #include "export/formats.hpp"
-#include "formats/heap_text.hpp"
-#include "formats/symbols/frame_names.hpp"
+#include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::export_ {
 namespace {
+
+using profile::HeapSum;
+using profile::NamedHeap;
 
 Moment find_peak(const History& history) {
     std::uint64_t now = 0;

@@ -1,7 +1,5 @@
 #include "help/help_text.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -29,16 +29,13 @@ int inspect_trace(const Settings& settings, const InspectOptions& options) {
     const inspect::Analysis analysis = inspect::analyse(recording, options.top);
     const Sizes sizes = sizes_of(settings);
     if (!options.html.empty()) {
-        WrittenFile file(options.html, options.path);
-        file.write(inspect::html_report(analysis, options.path, sizes, options.top));
-        file.finish();
+        write_file(options.html, options.path,
+                   inspect::html_report(analysis, options.path, sizes, options.top));
     }
     if (settings.json) {
         print_line(inspect::json_report(analysis));
     } else if (options.html.empty()) {
-        std::string text = inspect::text_report(analysis, options.path, sizes, options.top);
-        text.pop_back();
-        print_line(text);
+        print_text(inspect::text_report(analysis, options.path, sizes, options.top));
     }
     return success;
 }

@@ -74,11 +74,11 @@ constexpr std::size_t max_shown = 8;
 
 struct GroupPeaks {
     explicit GroupPeaks(std::size_t groups) : now(groups), max(groups) {}
+    /// Adds `bytes`, which may be a negative number modulo 2^64.
     void add(std::uint32_t group, std::uint64_t bytes) {
         now[group] += bytes;
         max[group] = std::max(max[group], now[group]);
     }
-    void remove(std::uint32_t group, std::uint64_t bytes) { now[group] -= bytes; }
 
     std::vector<std::uint64_t> now, max;
 };
@@ -90,19 +90,13 @@ struct Peaks {
 Peaks find_peaks(const History& history, const Groups& sources, const Groups& scopes) {
     Peaks peaks{GroupPeaks(sources.count()), GroupPeaks(scopes.count()),
                 GroupPeaks(history.recording().processes.size())};
-    history.walk(
-        [&](std::uint32_t lifetime) {
-            const Lifetime& block = history.lifetimes()[lifetime];
-            peaks.sources.add(sources.of(lifetime), block.bytes);
-            peaks.scopes.add(scopes.of(lifetime), block.bytes);
-            peaks.processes.add(block.process, block.bytes);
-        },
-        [&](std::uint32_t lifetime) {
-            const Lifetime& block = history.lifetimes()[lifetime];
-            peaks.sources.remove(sources.of(lifetime), block.bytes);
-            peaks.scopes.remove(scopes.of(lifetime), block.bytes);
-            peaks.processes.remove(block.process, block.bytes);
-        });
+    const auto change = [&](std::uint32_t lifetime, std::uint64_t bytes) {
+        peaks.sources.add(sources.of(lifetime), bytes);
+        peaks.scopes.add(scopes.of(lifetime), bytes);
+        peaks.processes.add(history.lifetimes()[lifetime].process, bytes);
+    };
+    history.walk([&](std::uint32_t i) { change(i, history.lifetimes()[i].bytes); },
+                 [&](std::uint32_t i) { change(i, 0 - history.lifetimes()[i].bytes); });
     return peaks;
 }
 

@@ -136,9 +136,7 @@ int profile_process(const Settings& settings, const ProfileOptions& options) {
                                  : run_program(settings.program, options, outcome);
     const profile::NamedProfile named =
         profile::name_frames(std::move(of_process), value_of(settings, options));
-    WrittenFile file(options.output, options.compare);
-    file.write(text_of(named, settings, options, before));
-    file.finish();
+    write_file(options.output, options.compare, text_of(named, settings, options, before));
     return settings.program.empty() ? success : launch::end_like(outcome);
 }
 

@@ -11,7 +11,6 @@
 
 #include <tensorpool/budget.hpp>
 
-#include "common/launch/program.hpp"
 #include "common/printable.hpp"
 
 namespace tensorpool::command::launch {

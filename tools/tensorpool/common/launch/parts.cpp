@@ -102,8 +102,6 @@ fs::path build_folder_of(const fs::path& folder) {
     return fs::exists(text + "/cmake_install.cmake", ignored) ? fs::path(text) : fs::path();
 }
 
-namespace fs = std::filesystem;
-
 #ifdef TENSORPOOL_RUN_SHARED
 constexpr bool is_shared = true;
 #else

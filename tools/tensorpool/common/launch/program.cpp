@@ -1,4 +1,4 @@
-#include "common/launch/program.hpp"
+#include "common/launch/launch.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>

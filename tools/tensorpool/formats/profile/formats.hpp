@@ -4,6 +4,8 @@
 /// The forms of a heap profile. Names come from another process, and each function makes them safe
 /// for its form.
 
+#include <map>
+
 #include <tensorpool/metrics.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
@@ -76,6 +78,75 @@ public:
 private:
     MetricFamily live_;
     MetricFamily allocated_;
+};
+
+struct HeapSum {
+    std::uint64_t blocks = 0, bytes = 0;          ///< alive
+    std::uint64_t all_blocks = 0, all_bytes = 0;  ///< requested so far
+
+    HeapSum& operator+=(const HeapSum& other) noexcept {
+        blocks += other.blocks;
+        bytes += other.bytes;
+        all_blocks += other.all_blocks;
+        all_bytes += other.all_bytes;
+        return *this;
+    }
+};
+
+/// Returns the beginning of a line: "blocks: bytes [all blocks: all bytes] @".
+std::string counts(const HeapSum& sum);
+
+/// A heap profile with names instead of addresses: each name gets an artificial code address, and a
+/// symbol for it.
+class NamedHeap {
+public:
+    void add(const HeapSum& sum, const std::vector<std::string>& innermost_first);
+    /// Returns the profile. `kind` states how readers scale it: "heapprofile" (not at all), or
+    /// "heap_v2/512" for an interval of 512 bytes.
+    std::string text(std::string_view kind) const;
+
+private:
+    std::uint64_t address_of(const std::string& name);
+
+    std::map<std::string, std::uint64_t> addresses_;
+    HeapSum all_;
+    std::string lines_;
+};
+
+/// Encodes a message of protocol buffers, field by field
+/// (https://protobuf.dev/programming-guides/encoding).
+class ProtocolBuffer {
+public:
+    /// Adds a field of an integer type. Zero is the default and is left out.
+    void add(unsigned field, std::uint64_t number) {
+        if (number == 0) return;
+        add_varint(std::uint64_t{field} << 3);
+        add_varint(number);
+    }
+    void add(unsigned field, std::string_view bytes) {
+        add_varint(std::uint64_t{field} << 3 | 2);
+        add_varint(bytes.size());
+        bytes_ += bytes;
+    }
+    void add(unsigned field, const ProtocolBuffer& message) {
+        add(field, std::string_view(message.bytes_));
+    }
+    void add(unsigned field, std::span<const std::uint64_t> numbers) {
+        ProtocolBuffer packed;
+        for (const std::uint64_t number : numbers) packed.add_varint(number);
+        add(field, packed);
+    }
+
+    const std::string& bytes() const noexcept { return bytes_; }
+
+private:
+    /// Seven bits a byte, the lowest first. The eighth bit says that more follow.
+    void add_varint(std::uint64_t number) {
+        for (; number >= 0x80; number >>= 7) bytes_ += static_cast<char>(number | 0x80);
+        bytes_ += static_cast<char>(number);
+    }
+
+    std::string bytes_;
 };
 
 }  // namespace tensorpool::command::profile

@@ -1,7 +1,5 @@
 #include "formats/profile/formats.hpp"
 
-#include <map>
-
 namespace tensorpool::command::profile {
 namespace {
 

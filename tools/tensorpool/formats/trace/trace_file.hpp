@@ -5,7 +5,6 @@
 /// <tensorpool/trace_format.hpp> describes the format.
 
 #include <initializer_list>
-#include <map>
 
 #include <tensorpool/live_trace.hpp>
 

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
-#include <initializer_list>
 #include <new>
 
 namespace tensorpool::command::trace {

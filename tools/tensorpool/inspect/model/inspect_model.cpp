@@ -311,10 +311,11 @@ int inspect(const Settings& settings, const ModelOptions& options, const std::st
     const Contents contents = sum_up(file, top);
     Report report{file, contents, top, std::nullopt};
     if (options.estimate) report.estimation = estimate_of(file, options.request);
-    std::string text =
-        settings.json ? json_report(report) : text_report(report, sizes_of(settings));
-    if (!settings.json) text.pop_back();
-    print_line(text);
+    if (settings.json) {
+        print_line(json_report(report));
+    } else {
+        print_text(text_report(report, sizes_of(settings)));
+    }
     return report.estimation && !report.estimation->fits ? finding : success;
 }
 

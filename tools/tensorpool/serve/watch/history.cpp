@@ -2,11 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
 #include <iterator>
-#include <limits>
-#include <span>
 
 #include "formats/profile/named_profile.hpp"
 #include "serve/watch/watcher.hpp"
