@@ -24,7 +24,7 @@ enum class MappingKind {
     shared,     ///< shared with other processes
     device,     ///< of a device's driver
     anonymous,  ///< anything else
-    // What anonymous mappings contain (mapped_chunks.hpp); `kind_of` does not return these.
+    // What anonymous mappings contain; `kind_of` does not return these.
     malloc_chunk,  ///< large blocks of the C library's malloc
     python,        ///< small objects of Python
 };

@@ -17,6 +17,7 @@ struct CodeSegment {
 /// for any other file. Opens only regular files.
 CodeSegment code_segment_of(const std::string& path);
 
+/// Artificial addresses for frames, as if all modules of all processes were loaded into one.
 class LoadedCode {
 public:
     explicit LoadedCode(const trace::Recording& recording);

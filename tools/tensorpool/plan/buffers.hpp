@@ -107,6 +107,7 @@ struct CsvProblem {
     std::string what;
 };
 
+/// Reads comma-separated values (RFC 4180) row by row.
 class CsvRows {
 public:
     /// Requires: `text` outlives the reader. A byte order mark at its beginning is skipped.

@@ -1,7 +1,7 @@
 #pragma once
 
 /// @file
-/// The output of `tensorpool plan`.
+/// The output of `tensorpool plan`: the report and the picture.
 
 #include "common/units.hpp"
 #include "plan/buffers.hpp"
@@ -16,6 +16,7 @@ struct Rectangle {
     double bottom = 0;
 };
 
+/// Merges rectangles that are too small to be drawn individually: how much of each cell they cover.
 class SmallParts {
 public:
     static constexpr double cell = 2;  ///< pixels
@@ -38,6 +39,7 @@ private:
     std::vector<float> covered_;  // the covered part of each cell, row by row; 1 is the whole cell
 };
 
+/// Maps values to pixels.
 struct Scale {
     double from = 0;  ///< the value at `begin`
     double to = 1;    ///< the value at `end`; above `from`

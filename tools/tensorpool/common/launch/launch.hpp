@@ -85,7 +85,7 @@ private:
 
 struct Arguments {
     std::vector<std::string> program;    ///< the program and its arguments
-    std::vector<std::string> with = {};  ///< names of parts, or none (parts.hpp)
+    std::vector<std::string> with = {};  ///< names of parts, or none
     std::string limit = {};              ///< a size; "": none
     std::string budget = {};             ///< a path; "": none
     std::string stacks = {};             ///< a size; "": no stacks

@@ -64,7 +64,7 @@ public:
     const LifetimeOrder& order() const noexcept { return order_; }
     const std::vector<Lifetime>& lifetimes() const noexcept { return order_.lifetimes(); }
     const BlockFacts& facts(std::size_t lifetime) const noexcept { return facts_[lifetime]; }
-    /// Returns the time of a call; for `Life::none` that of the first call.
+    /// Returns the time of a call; for `Lifetime::none` that of the first call.
     std::uint64_t time_of(std::uint32_t call) const noexcept;
     std::uint64_t first_ns() const noexcept { return time_of(Lifetime::none); }
     std::uint64_t last_ns() const noexcept;

@@ -137,14 +137,12 @@ private:
     };
     static constexpr std::uint32_t no_thread = 0xffffffff;
 
-    // recording_builder.cpp
     [[noreturn]] void fail(const TraceChunk& chunk, const std::string& what) const;
     void add_process(const TraceChunk& chunk);
     Process& process_of(const TraceChunk& chunk);
     void add_names(Process& process, const TraceChunk& chunk);
     void add_modules(Process& process, const TraceChunk& chunk);
 
-    // recording_entries.cpp
     void add_entries(Process& process, const TraceChunk& chunk);
     void check(const TraceChunk& chunk, const TraceEntry& entry) const;
     void add_call(Process& process, Ring& ring, const TraceEntry& entry);
