@@ -14,7 +14,8 @@ struct Outcome {
     double seconds = 0;  ///< until the answer, or the time waited for it
     Memory before;
     Memory after;
-    std::optional<std::uint64_t> trimmed_bytes = {};  ///< as the process reported; nothing: no answer
+    std::optional<std::uint64_t> trimmed_bytes =
+        {};  ///< as the process reported; nothing: no answer
 };
 
 std::string to_text(const Outcome& outcome, Sizes sizes);
