@@ -3,8 +3,6 @@
 /// @file
 /// A table of budgets.
 
-#include <vector>
-
 #include <tensorpool/budget_statistics.hpp>
 
 #include "common/table.hpp"

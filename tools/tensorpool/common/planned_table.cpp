@@ -1,7 +1,5 @@
 #include "common/planned_table.hpp"
 
-#include <string>
-
 #include "common/cells.hpp"
 
 namespace tensorpool::command {

@@ -3,8 +3,6 @@
 /// @file
 /// A table of planned arenas.
 
-#include <vector>
-
 #include <tensorpool/planned_arena_statistics.hpp>
 
 #include "common/table.hpp"
