@@ -1,12 +1,9 @@
 #include "command.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <exception>
-#include <string_view>
 
 #include "common/options.hpp"
 #include "common/output.hpp"

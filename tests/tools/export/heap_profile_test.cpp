@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <regex>
 
-#include "export/loaded_code.hpp"
+#include "export/formats.hpp"
 #include "tools/export/exported.hpp"
 #include "tools/inspect/made_recording.hpp"
 #include "tools/temporary_folder.hpp"

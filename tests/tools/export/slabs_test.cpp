@@ -1,4 +1,4 @@
-#include "export/slabs.hpp"
+#include "export/formats.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "formats/trace/input.hpp"
+#include "formats/trace/trace_file.hpp"
 #include "inspect/report/reports.hpp"
 #include "tools/trace/made_trace.hpp"
 

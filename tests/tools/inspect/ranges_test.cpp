@@ -1,4 +1,4 @@
-#include "formats/trace/ranges.hpp"
+#include "formats/trace/history.hpp"
 
 #include <gtest/gtest.h>
 

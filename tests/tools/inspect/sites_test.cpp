@@ -1,4 +1,4 @@
-#include "inspect/groups.hpp"
+#include "inspect/analysis.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "leaks/report.hpp"
+#include "leaks/observation.hpp"
 
 #include <gtest/gtest.h>
 

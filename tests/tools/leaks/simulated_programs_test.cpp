@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "leaks/verdict.hpp"
+#include "leaks/observation.hpp"
 #include "tools/leaks/simulated_program.hpp"
 
 namespace tensorpool::command::leaks {

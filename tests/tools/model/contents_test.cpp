@@ -1,4 +1,4 @@
-#include "inspect/model/contents.hpp"
+#include "inspect/model/model_report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plan/csv.hpp"
+#include "plan/buffers.hpp"
 
 #include <gtest/gtest.h>
 

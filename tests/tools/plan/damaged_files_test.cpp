@@ -6,7 +6,6 @@
 #include <random>
 
 #include "plan/buffers.hpp"
-#include "plan/recorded_buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

@@ -1,4 +1,4 @@
-#include "plan/picture.hpp"
+#include "plan/report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,8 +1,7 @@
-#include "plan/recorded_buffers.hpp"
 
 #include <gtest/gtest.h>
 
-#include "formats/trace/input.hpp"
+#include "formats/trace/trace_file.hpp"
 #include "plan/buffers.hpp"
 #include "tools/temporary_folder.hpp"
 #include "tools/trace/made_trace.hpp"

@@ -1,4 +1,4 @@
-#include "plan/recorded_buffers.hpp"
+#include "plan/buffers.hpp"
 
 #include <gtest/gtest.h>
 

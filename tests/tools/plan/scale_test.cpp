@@ -1,4 +1,4 @@
-#include "plan/scale.hpp"
+#include "plan/report.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "plan/small_parts.hpp"
+#include "plan/report.hpp"
 
 #include <gtest/gtest.h>
 

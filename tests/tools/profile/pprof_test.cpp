@@ -4,7 +4,6 @@
 #include <stdexcept>
 
 #include "formats/profile/formats.hpp"
-#include "formats/profile/protocol_buffer.hpp"
 #include "tools/profile/made_profile.hpp"
 
 namespace tensorpool::command::profile {

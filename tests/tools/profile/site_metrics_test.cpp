@@ -1,4 +1,4 @@
-#include "formats/profile/site_metrics.hpp"
+#include "formats/profile/formats.hpp"
 
 #include <gtest/gtest.h>
 

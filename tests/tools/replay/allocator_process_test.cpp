@@ -1,7 +1,7 @@
 /// @file
 /// Tests allocators in processes of their own, in which this program runs again.
 
-#include "replay/replay_allocators.hpp"
+#include "replay/report.hpp"
 
 #include <gtest/gtest.h>
 
@@ -10,7 +10,6 @@
 #include "common/settings.hpp"
 #include "made_recording.hpp"
 #include "replay/plan.hpp"
-#include "replay/plan_compiler.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "common/settings.hpp"
 #include "made_recording.hpp"
-#include "replay/plan_compiler.hpp"
+#include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -1,4 +1,4 @@
-#include "replay/gauges.hpp"
+#include "replay/allocator_task.hpp"
 
 #include <gtest/gtest.h>
 

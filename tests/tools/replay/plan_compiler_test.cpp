@@ -1,4 +1,4 @@
-#include "replay/plan_compiler.hpp"
+#include "replay/plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "replay/offsets.hpp"
+#include "replay/plan.hpp"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,6 @@
 #include "made_recording.hpp"
 #include "replay/allocator_task.hpp"
 #include "replay/plan.hpp"
-#include "replay/plan_compiler.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool::command::replay {

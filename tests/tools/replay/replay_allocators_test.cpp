@@ -1,4 +1,4 @@
-#include "replay/replay_allocators.hpp"
+#include "replay/report.hpp"
 
 #include <gtest/gtest.h>
 

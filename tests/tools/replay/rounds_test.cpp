@@ -4,7 +4,6 @@
 
 #include "made_recording.hpp"
 #include "replay/plan.hpp"
-#include "replay/plan_compiler.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

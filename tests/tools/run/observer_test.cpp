@@ -1,4 +1,4 @@
-#include "common/launch/observer.hpp"
+#include "common/launch/family.hpp"
 
 #include <gtest/gtest.h>
 

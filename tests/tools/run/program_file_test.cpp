@@ -1,4 +1,4 @@
-#include "common/launch/parts.hpp"
+#include "common/launch/family.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "serve/arguments.hpp"
+#include "serve/http/gate.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

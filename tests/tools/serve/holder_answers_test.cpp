@@ -1,4 +1,4 @@
-#include "serve/holder_answers.hpp"
+#include "serve/statistics_site.hpp"
 
 #include <gtest/gtest.h>
 

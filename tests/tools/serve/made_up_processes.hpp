@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "serve/watch/processes.hpp"
-#include "serve/watch/watched_process.hpp"
+#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve::testing {
 

@@ -1,4 +1,4 @@
-#include "serve/service.hpp"
+#include "serve/statistics_site.hpp"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "formats/trace/input.hpp"
 #include "formats/trace/recording.hpp"
+#include "formats/trace/trace_file.hpp"
 #include "made_trace.hpp"
 #include "tools/temporary_folder.hpp"
 

@@ -1,11 +1,11 @@
-#include "formats/trace/rmm_log.hpp"
+#include "formats/trace/recording_builder.hpp"
 
 #include <gtest/gtest.h>
 
 #include <span>
 #include <string>
 
-#include "formats/trace/input.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

@@ -31,7 +31,7 @@ MadeTrace some_trace() {
 
 /// Returns the number of chunks read, and the number of bytes of an incomplete chunk at the end.
 std::pair<std::size_t, std::uint64_t> read(std::span<const std::byte> bytes) {
-    TraceFile file(bytes, "made-up.tpt");
+    TraceFile file(Input(bytes, "made-up.tpt"));
     std::size_t count = 0;
     for (TraceChunk chunk; file.next(chunk);) ++count;
     return {count, file.cut_bytes()};
@@ -59,7 +59,7 @@ void expect_problem(std::span<const std::byte> bytes, std::uint64_t offset,
 
 TEST(TraceFile, ReadsRawAndCompressedChunksInTheirOrder) {
     const MadeTrace trace = some_trace();
-    TraceFile file(trace.bytes(), "made-up.tpt");
+    TraceFile file(Input(trace.bytes(), "made-up.tpt"));
     TraceChunk chunk;
     std::vector<TraceChunkKind> kinds;
     std::vector<std::uint64_t> cycles;
@@ -79,8 +79,8 @@ TEST(TraceFile, ReadsRawAndCompressedChunksInTheirOrder) {
 TEST(TraceFile, ReadsAFileAsItReadsBytes) {
     const photos::TemporaryFolder folder;
     const MadeTrace trace = some_trace();
-    TraceFile file(folder.file(
-        "a.tpt", {reinterpret_cast<const char*>(trace.bytes().data()), trace.bytes().size()}));
+    TraceFile file{Input(folder.file(
+        "a.tpt", {reinterpret_cast<const char*>(trace.bytes().data()), trace.bytes().size()}))};
     std::size_t count = 0;
     for (TraceChunk chunk; file.next(chunk);) ++count;
     EXPECT_EQ(count, 5U);
@@ -224,7 +224,7 @@ TEST(TraceFile, RejectsADamagedFrame) {
 TEST(TraceFile, ReportsWhyAFileCannotBeRead) {
     const auto why = [](const std::string& path) -> std::string {
         try {
-            TraceFile file(path);
+            TraceFile file{Input(path)};
         } catch (const CommandError& error) {
             return error.what();
         }

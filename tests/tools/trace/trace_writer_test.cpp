@@ -1,4 +1,3 @@
-#include "formats/trace/trace_writer.hpp"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -70,7 +69,7 @@ protected:
     }
     std::vector<TraceChunkHeader> chunks() const {
         std::vector<TraceChunkHeader> headers;
-        TraceFile file(path());
+        TraceFile file{Input(path())};
         for (TraceChunk chunk; file.next(chunk);) headers.push_back(chunk.header);
         EXPECT_EQ(file.cut_bytes(), 0U);
         return headers;

@@ -3,9 +3,6 @@
 /// @file
 /// Cells and columns for tables of statistics.
 
-#include <string>
-
-#include "common/printable.hpp"
 #include "common/table.hpp"
 #include "common/units.hpp"
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <initializer_list>
-#include <string>
-#include <string_view>
 
 #include <tensorpool/metrics.hpp>
 

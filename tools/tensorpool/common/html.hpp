@@ -18,7 +18,6 @@ std::string valid_utf8(std::string_view text);
 /// characters.
 std::string escape_html(std::string_view text);
 
-/// A self-contained HTML file.
 struct HtmlPage {
     std::string text;
     /// Its Content-Security-Policy, which allows only its own style and script, in case a name in

@@ -1,5 +1,7 @@
 #include "common/options.hpp"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 namespace tensorpool::command {
@@ -48,6 +50,25 @@ CLI::Option* add_parts_option(CLI::App& command, std::vector<std::string>& parts
                       "malloc, numpy, torch (all), holders, profile; or none")
         ->delimiter(',')
         ->allow_extra_args(false);
+}
+
+void check_program(const char* subcommand, const Settings& settings,
+                   const std::vector<std::string>& with) {
+    const auto refuse = [&](const char* found, const std::string& expected) {
+        throw CommandError(wrong_usage,
+                           fmt::format("{}: found {}; expected {}", subcommand, found, expected));
+    };
+    if (settings.lacks_program) {
+        refuse("nothing after --",
+               fmt::format("a program to start, as in `tensorpool {} -- python3 train.py`",
+                           subcommand));
+    }
+    if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
+        refuse("a process and a program to start", "one of them");
+    }
+    if (settings.program.empty() && !with.empty()) {
+        refuse("--with without a program", "a program to start, after --");
+    }
 }
 
 }  // namespace tensorpool::command

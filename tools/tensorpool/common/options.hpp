@@ -3,10 +3,6 @@
 /// @file
 /// Options that several subcommands share.
 
-#include <functional>
-#include <string>
-#include <vector>
-
 #include <CLI/CLI.hpp>
 
 #include "common/settings.hpp"
@@ -76,6 +72,11 @@ void add_repetition_options(CLI::App& command, Repetition& repetition);
 inline constexpr const char* parts_option = "--with";
 /// Adds it: the parts that are enabled in the program. Returns it.
 CLI::Option* add_parts_option(CLI::App& command, std::vector<std::string>& parts);
+
+/// Checks the arguments of a subcommand that reads a process or starts a program `with` parts.
+/// Throws CommandError unless they name one of the two.
+void check_program(const char* subcommand, const Settings& settings,
+                   const std::vector<std::string>& with);
 
 inline Sizes sizes_of(const Settings& settings) {
     return settings.bytes ? Sizes::bytes : Sizes::iec;

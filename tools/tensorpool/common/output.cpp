@@ -19,6 +19,10 @@ void print_line(std::string_view line) {
                                     std::strerror(errno) + "; write to a file on another disk");
 }
 
+void print_text(std::string_view text) {
+    print_line(text.substr(0, text.size() - 1));
+}
+
 void print_error(std::string_view line) noexcept {
     std::fwrite(line.data(), 1, line.size(), stderr);
     std::fputc('\n', stderr);
@@ -47,6 +51,12 @@ void WrittenFile::finish() {
 void WrittenFile::fail() const {
     throw CommandError(finding,
                        fmt::format("{} cannot be written: {}", name_, std::strerror(errno)));
+}
+
+void write_file(const std::string& path, const std::string& source, std::string_view text) {
+    WrittenFile file(path, source);
+    file.write(text);
+    file.finish();
 }
 
 }  // namespace tensorpool::command

@@ -15,6 +15,9 @@ namespace tensorpool::command {
 /// written.
 void print_line(std::string_view line);
 
+/// Prints a text that ends with a newline like `print_line`.
+void print_text(std::string_view text);
+
 /// Prints `line` and a newline to standard error. Does nothing if it cannot be written.
 void print_error(std::string_view line) noexcept;
 
@@ -43,5 +46,8 @@ private:
     std::uint64_t bytes_ = 0;
     std::unique_ptr<std::FILE, Close> file_;
 };
+
+/// Writes a whole file, as WrittenFile does.
+void write_file(const std::string& path, const std::string& source, std::string_view text);
 
 }  // namespace tensorpool::command

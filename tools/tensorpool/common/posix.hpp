@@ -1,11 +1,13 @@
 #pragma once
 
 /// @file
-/// File descriptors and arguments of processes.
+/// File descriptors, signals and arguments of processes.
 
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstddef>
 #include <span>
 #include <string>
@@ -36,6 +38,12 @@ private:
     int number_ = -1;
 };
 
+/// Opens a regular file for reading. It looks at the type first, because opening a device may have
+/// effects. If the file is replaced then, opening it neither blocks nor sets the controlling
+/// terminal. Returns none if that fails, with the reason in `errno`; it is 0 for another type of
+/// file.
+Descriptor open_regular_file(const std::string& path) noexcept;
+
 /// Writes all of `bytes`. Returns whether that succeeded; if not, `errno` is the reason.
 inline bool write_all(const Descriptor& file, std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
@@ -54,5 +62,27 @@ inline std::vector<char*> null_ended(std::vector<std::string>& texts) {
     pointers.push_back(nullptr);
     return pointers;
 }
+
+/// Blocks SIGINT, SIGTERM and SIGHUP, so that the program can wait for them instead of being ended
+/// by them. Construct it before starting a thread: threads inherit the signal mask of the thread
+/// that creates them.
+class EndSignals {
+public:
+    EndSignals();
+    ~EndSignals();
+    EndSignals(const EndSignals&) = delete;
+    EndSignals& operator=(const EndSignals&) = delete;
+
+    /// Waits until one of the signals arrives.
+    void wait() const;
+    /// Sleeps for `time`, or until one of the signals arrives. Returns whether one has arrived, now
+    /// or before.
+    bool come_within(std::chrono::nanoseconds time);
+
+private:
+    sigset_t signals_{};
+    sigset_t before_{};
+    bool came_ = false;
+};
 
 }  // namespace tensorpool::command

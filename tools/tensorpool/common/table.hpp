@@ -3,9 +3,6 @@
 /// @file
 /// Tables of values, laid out for a terminal.
 
-#include <string>
-#include <vector>
-
 #include "common/printable.hpp"
 
 namespace tensorpool::command {

@@ -4,9 +4,6 @@
 /// Chooses the process to read, and attaches to it.
 
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <tensorpool/statistics_reader.hpp>
 

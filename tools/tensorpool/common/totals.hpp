@@ -4,9 +4,6 @@
 /// The totals of a process: its pools, arenas of all kinds and scratches, and separately its device
 /// allocators, whose memory is distinct.
 
-#include <cstdint>
-#include <string>
-
 #include <tensorpool/process_snapshot.hpp>
 
 namespace tensorpool::command {

@@ -1,4 +1,4 @@
-#include "doctor/machine.hpp"
+#include "doctor/doctor.hpp"
 
 #include <fcntl.h>
 #include <langinfo.h>
@@ -9,13 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -23,6 +19,7 @@
 
 #include <tensorpool/system_memory.hpp>
 
+#include "common/posix.hpp"
 #include "page_assets.hpp"
 
 namespace tensorpool::command {
@@ -137,11 +134,10 @@ bool hides_processes() {
 }
 
 void try_memory_file(Machine& machine) {
-    const int file = memfd_create("tensorpool-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    machine.memfd = file >= 0;
-    if (file < 0) return;
-    machine.write_seal = fcntl(file, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE) == 0;
-    close(file);
+    const Descriptor file(memfd_create("tensorpool-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+    machine.memfd = static_cast<bool>(file);
+    machine.write_seal =
+        file && fcntl(file.number(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_FUTURE_WRITE) == 0;
 }
 
 void look_at_environment(Machine& machine) {

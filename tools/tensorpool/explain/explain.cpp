@@ -1,10 +1,5 @@
 #include <fmt/format.h>
 
-#include <string>
-#include <vector>
-
-#include <tensorpool/statistics_reader.hpp>
-
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"

@@ -2,14 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <map>
-#include <string>
 
 #include <tensorpool/detail/saturating.hpp>
-#include <tensorpool/statistics.hpp>
 
 #include "common/totals.hpp"
 #include "formats/profile/formats.hpp"

@@ -1,10 +1,7 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
-#include "common/cells.hpp"
 #include "explain/explanation.hpp"
 
 namespace tensorpool::command::explain {

@@ -1,12 +1,9 @@
-#include "explain/memory_map.hpp"
+#include "explain/explanation.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <fstream>
-#include <memory>
 #include <sstream>
-#include <string_view>
 
 #include "common/settings.hpp"
 

@@ -119,19 +119,15 @@ private:
     }
 
     void write_counters() {
+        const auto change = [this](const Lifetime& lifetime, std::uint64_t time, bool begins) {
+            Counter& counter = reach(lifetime.source, time);
+            counter.now += begins ? lifetime.bytes : 0 - lifetime.bytes;
+            see(counter, time);
+        };
+        const auto& all = history_.lifetimes();
         history_.walk(
-            [this](std::uint32_t i) {
-                const Lifetime& lifetime = history_.lifetimes()[i];
-                Counter& counter = reach(lifetime.source, history_.time_of(lifetime.begin));
-                counter.now += lifetime.bytes;
-                see(counter, history_.time_of(lifetime.begin));
-            },
-            [this](std::uint32_t i) {
-                const Lifetime& lifetime = history_.lifetimes()[i];
-                Counter& counter = reach(lifetime.source, history_.time_of(lifetime.end));
-                counter.now -= lifetime.bytes;
-                see(counter, history_.time_of(lifetime.end));
-            });
+            [&](std::uint32_t i) { change(all[i], history_.time_of(all[i].begin), true); },
+            [&](std::uint32_t i) { change(all[i], history_.time_of(all[i].end), false); });
         for (std::uint32_t source = 0; source < counters_.size(); ++source) {
             write_max(source);
             if (counters_[source].stretch != UINT64_MAX) {
@@ -170,22 +166,8 @@ private:
         add(
             fmt::format("\"ph\":\"C\",\"name\":{},\"pid\":{},\"tid\":0,\"ts\":{},"
                         "\"args\":{{\"bytes\":{}}}",
-                        json_line(from.name + name_of_kind(from.kind)),
-                        recording_.processes[from.process].number, json_time(time), bytes));
-    }
-    static const char* name_of_kind(TraceSource kind) {
-        switch (kind) {
-            case TraceSource::arena:
-                return " (arena)";
-            case TraceSource::scratch:
-                return " (scratch)";
-            case TraceSource::device:
-                return " (device)";
-            case TraceSource::planned:
-                return " (planned)";
-            default:
-                return " (pool)";
-        }
+                        json_line(from.name_and_kind()), recording_.processes[from.process].number,
+                        json_time(time), bytes));
     }
 
     const History& history_;

@@ -3,14 +3,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <map>
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
-#include "common/output.hpp"
 #include "common/printable.hpp"
 #include "export/formats.hpp"
-#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -132,13 +129,11 @@ constexpr const char* footer =
 
 constexpr const char* details =
     "torch is a memory snapshot. Each process is a device. Its segments are the addresses that "
-    "blocks of a pool, an arena or a scratch have had so far, because the trace does not "
-    "record "
-    "what pools reserve. Each allocator of device memory follows as a device of its own, with "
-    "its slabs as segments and with its streams. The history ends at the chosen moment.\n\n"
-    "heap is a profile of gperftools, by call stack if stacks were sampled, otherwise by pool "
-    "and scope. chrome holds the live bytes of each pool over time (thinned), scopes, and "
-    "failed "
+    "blocks of a pool, an arena or a scratch have had so far, because the trace does not record "
+    "what pools reserve. Each allocator of device memory follows as a device of its own, with its "
+    "slabs as segments and with its streams. The history ends at the chosen moment.\n\n"
+    "heap is a profile of gperftools, by call stack if stacks were sampled, otherwise by pool and "
+    "scope. chrome holds the live bytes of each pool over time (thinned), scopes, and failed "
     "requests. rmm is the log of RMM's logging_resource_adaptor. That format has no processes: "
     "addresses of the second process are moved by 2^48, of the third by twice that, and so on, "
     "followed by those of each allocator of device memory.\n";

@@ -4,19 +4,66 @@
 /// Writes recordings in the formats of other tools. Each function throws CommandError if the file
 /// cannot be written.
 
-#include <cstdint>
-
 #include "common/output.hpp"
 #include "formats/trace/history.hpp"
 
 namespace tensorpool::command::export_ {
+
+struct CodeSegment {
+    std::uint64_t file_offset = 0;
+    std::uint64_t address = 0;
+};
+/// Returns the first executable segment of a 64-bit ELF file of this machine's byte order, or zeros
+/// for any other file. Opens only regular files.
+CodeSegment code_segment_of(const std::string& path);
+
+/// Artificial addresses for frames, as if all modules of all processes were loaded into one.
+class LoadedCode {
+public:
+    explicit LoadedCode(const trace::Recording& recording);
+
+    std::uint64_t address_of(trace::RecordedFrame frame) const;
+    /// Returns the modules as lines in the format of /proc/PID/maps.
+    std::string maps() const;
+
+private:
+    struct Module {
+        std::uint64_t base = 0;
+        std::uint64_t max_offset = 0;  // of all frames in this module
+    };
+    const trace::Recording& recording_;
+    std::map<std::string, Module> modules_;  // indexed by path
+};
+
+using trace::Range;
+
+/// The slabs of a device's allocator over time. Slabs that touch are merged.
+class Slabs {
+public:
+    void add(Range range) {
+        ever_.add(range);
+        have_grown_ = now_.add(range) || have_grown_;
+    }
+    void remove(Range range) { now_.remove(range); }
+
+    /// The present slabs, in order of address.
+    std::vector<Range> all() const { return now_.all(); }
+    /// Whether the address has lain in a slab at any time.
+    bool has_known(std::uint64_t address) const { return ever_.contains(address); }
+    /// Whether a slab was extended at its end or its beginning.
+    bool have_grown() const noexcept { return have_grown_; }
+
+private:
+    trace::RangeSet now_;
+    trace::RangeSet ever_;
+    bool have_grown_ = false;
+};
 
 using trace::BlockFacts;
 using trace::History;
 using trace::Lifetime;
 using trace::Recording;
 
-/// The moment of a recording that is exported.
 enum class At { peak, end };
 
 /// A moment in a recording, given as the number of calls that have returned.

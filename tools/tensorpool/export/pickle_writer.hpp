@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 

@@ -2,20 +2,11 @@
 // torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js.
 
 #include <algorithm>
-#include <cstdint>
-#include <map>
-#include <span>
 #include <utility>
-#include <vector>
 
 #include "export/formats.hpp"
 #include "export/pickle_writer.hpp"
-#include "export/slabs.hpp"
 #include "formats/symbols/frame_names.hpp"
-#include "formats/trace/ranges.hpp"
-
-/// @file
-/// The blocks at a moment in the form of PyTorch's snapshots: in segments without gaps.
 
 namespace tensorpool::command::export_ {
 namespace {
@@ -38,15 +29,6 @@ struct Segment {
     std::uint16_t stream = 0;  ///< of its first block
     std::vector<SegmentBlock> blocks;
 };
-
-/// Returns the segments of one process, or of one device's allocator, in order of address. `lives`
-/// are the indices of its blocks. For a device's allocator, `source`, the segments are its slabs,
-/// which `slabs` holds as of the moment. The trace does not record what a pool reserves. The
-/// segments of a pool, and those that a device's allocator made before the recording, are therefore
-/// the addresses that any block has had so far. Gaps of less than 4 MiB, the growth step of pools,
-/// are included. Blocks that overlap, which happens if entries were dropped, are cut.
-std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lifetimes,
-                                 Moment moment, const Slabs& slabs = {}, std::uint32_t source = 0);
 
 using trace::Range;
 using trace::RangeSet;
@@ -153,6 +135,12 @@ private:
     bool has_stream_ = false;  // whether the segment has the stream of its first block
 };
 
+/// Returns the segments of one process, or of one device's allocator, in order of address. `lives`
+/// are the indices of its blocks. For a device's allocator, `source`, the segments are its slabs,
+/// which `slabs` holds as of the moment. The trace does not record what a pool reserves. The
+/// segments of a pool, and those that a device's allocator made before the recording, are therefore
+/// the addresses that any block has had so far. Gaps of less than 4 MiB, the growth step of pools,
+/// are included. Blocks that overlap, which happens if entries were dropped, are cut.
 std::vector<Segment> segments_of(const History& history, std::span<const std::uint32_t> lifetimes,
                                  Moment moment, const Slabs& slabs, std::uint32_t source) {
     std::vector<Segment> segments =

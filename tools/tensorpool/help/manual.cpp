@@ -1,15 +1,104 @@
+#include "help/help_text.hpp"
+
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
-#include <string>
+#include <sstream>
+
+#include <tensorpool/metrics.hpp>
 
 #include "common/options.hpp"
-#include "help/help_text.hpp"
-#include "help/manual_pages.hpp"
+#include "common/printable.hpp"
 
 namespace tensorpool::command {
 namespace {
+
+constexpr std::size_t width = 79;
+constexpr std::size_t left_width = 22;
+
+std::string entry(const std::string& name, const std::string& description) {
+    std::string text = "  " + fit(name, std::max(name.size(), left_width - 2));
+    std::string indent(left_width, ' ');
+    bool first = true;
+    for (const std::string& line : wrap(description, width - left_width - 1)) {
+        text += (first ? " " : indent + ' ') + line + '\n';
+        first = false;
+    }
+    return text;
+}
+
+std::string usage(const CLI::App& app) {
+    const CLI::App* const parent = app.get_parent();
+    std::string line = "Usage: " + (parent != nullptr ? parent->get_name() + ' ' : "");
+    line += app.get_name();
+    if (!shown_subcommands(app).empty()) return line + " SUBCOMMAND [OPTIONS]\n";
+    for (const std::string& word : required_arguments(app)) line += ' ' + word;
+    return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [ARGUMENTS]\n" : "\n");
+}
+
+/// Collects paragraphs, and inserts the roff requests that begin and end verbatim lines.
+class Paragraphs {
+public:
+    void add(const std::string& line) {
+        const bool literal = line.starts_with("  ");
+        if (literal != literal_) text_ += literal ? ".PP\n.RS 2\n.nf\n" : ".fi\n.RE\n";
+        literal_ = literal;
+        if (line.empty()) {
+            apart_ = true;
+            return;
+        }
+        if (apart_ && !literal && !text_.empty()) text_ += ".PP\n";
+        apart_ = false;
+        text_ += roff(literal ? line.substr(2) : line) + '\n';
+    }
+    std::string end() {
+        if (literal_) text_ += ".fi\n.RE\n";
+        return std::move(text_);
+    }
+
+private:
+    std::string text_;
+    bool literal_ = false;
+    bool apart_ = false;
+};
+
+std::string see_also(const CLI::App& app) {
+    std::string names;
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        names += fmt::format(".BR tensorpool\\-{} (1),\n", roff(sub->get_name()));
+    }
+    return section("SEE ALSO") + names + ".BR tensorpool\\-metrics (7)\n";
+}
+
+std::string options(const CLI::App& app) {
+    std::string text = section("OPTIONS");
+    for (const CLI::Option* const option : shown_options(app)) {
+        text += item(names_of(*option), option->get_description() + '.');
+    }
+    return text;
+}
+
+std::string statuses_of_look() {
+    return item("0", "Success; no problem was found.") +
+           item("1", "A problem was found, or the work could not be done.") +
+           item("2", "The options are wrong, or match several processes.") +
+           item("3", "The process does not exist, or has ended.") +
+           item("4", "A model file is damaged or cannot be read.");
+}
+
+std::string statuses_of_program() {
+    return item("2", "The options are wrong.") +
+           item("125", "A requested part could not be enabled; the program was not started.") +
+           item("126", "The program cannot be run.") + item("127", "The program was not found.") +
+           item("any other",
+                "The program's status. If a signal ended it, the same signal ends tensorpool.");
+}
+
+std::string pytorch_of(const MetricDescription& metric) {
+    return *metric.pytorch == '\0' ? "" : fmt::format(" PyTorch: {}.", metric.pytorch);
+}
 
 /// Returns a shell expression that lists the values of an option by its placeholder, or nothing for
 /// other placeholders. `compgen -W` performs shell expansion, including command substitution, so
@@ -78,6 +167,145 @@ int write_manual(const CLI::App& app, const Settings& settings, const std::strin
 }
 
 }  // namespace
+
+std::string names_of(const CLI::Option& option) {
+    std::string names;
+    for (const std::string& name : option.get_snames()) names += ", -" + name;
+    for (const std::string& name : option.get_lnames()) names += ", --" + name;
+    names.erase(0, 2);
+    if (!option.get_option_text().empty()) names += ' ' + option.get_option_text();
+    return names;
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
+    std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) {
+        return option->nonpositional() && !option->get_group().empty();
+    });
+    // std::ranges::stable_partition is not used, because clang 14 does not compile libstdc++ 12's
+    // return type.
+    std::stable_partition(options.begin(), options.end(),
+                          [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
+    return options;
+}
+
+std::vector<std::string> required_arguments(const CLI::App& app) {
+    std::vector<std::string> words;
+    for (const CLI::Option* const option : app.get_options()) {
+        if (!option->nonpositional() && !option->get_option_text().empty())
+            words.push_back(option->get_option_text());
+    }
+    return words;
+}
+
+std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
+std::string help_text(const CLI::App& app) {
+    std::string text;
+    for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
+    // With this many subcommands, a screen has no room for empty lines or titles here.
+    const bool has_room = shown_subcommands(app).empty();
+    const char* const gap = has_room ? "\n" : "";
+    text += gap + usage(app);
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        text += entry(sub->get_name(), sub->get_description());
+    }
+    if (has_room) text += "\nOptions:\n";
+    for (const CLI::Option* const option : shown_options(app)) {
+        text += entry(names_of(*option), option->get_description());
+    }
+    return app.get_footer().empty() ? text : text + gap + app.get_footer() + '\n';
+}
+
+std::string roff(std::string_view text) {
+    std::string safe;
+    if (text.starts_with('.') || text.starts_with('\'')) safe = "\\&";
+    for (const char c : text) {
+        if (c == '\\') {
+            safe += "\\e";
+        } else if (c == '-') {
+            safe += "\\-";
+        } else if (c == '`' || c == '\'') {
+            safe += c == '`' ? "\\(ga" : "\\(aq";
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
+}
+
+std::string page_head(std::string_view name, int section_number, std::string_view sentence) {
+    std::string title;
+    for (const char c : name)
+        title += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return fmt::format(".TH {} {} \"\" \"tensorpool {}\" \"tensorpool\"\n.SH NAME\n{} \\- {}\n",
+                       roff(title), section_number, TENSORPOOL_VERSION, roff(name), roff(sentence));
+}
+
+std::string section(std::string_view title) {
+    return fmt::format(".SH {}\n", roff(title));
+}
+
+std::string item(std::string_view name, std::string_view description) {
+    return fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(description));
+}
+
+std::string paragraphs(std::string_view text) {
+    Paragraphs made;
+    std::istringstream lines{std::string(text)};
+    for (std::string line; std::getline(lines, line);) made.add(line);
+    return made.end();
+}
+
+std::string overview_page(const CLI::App& app) {
+    std::string text = page_head(app.get_name(), 1, "show where the memory of programs is");
+    text += section("SYNOPSIS") + ".B tensorpool\n.I SUBCOMMAND\n[\\fIOPTIONS\\fR]\n";
+    text += section("DESCRIPTION") + paragraphs(app.get_description());
+    text += section("SUBCOMMANDS");
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        text += item("tensorpool " + sub->get_name(), sub->get_description() + '.');
+    }
+    text += options(app) + section("NOTES") + paragraphs(app.get_footer());
+    return text + see_also(app);
+}
+
+std::string subcommand_page(const CLI::App& sub, const Settings& settings) {
+    const std::string& name = sub.get_name();
+    std::string sentence = sub.get_description();
+    sentence[0] = static_cast<char>(std::tolower(static_cast<unsigned char>(sentence[0])));
+    std::string text = page_head("tensorpool-" + name, 1, sentence);
+    text += section("SYNOPSIS") + fmt::format(".B tensorpool {}\n", roff(name));
+    for (const std::string& word : required_arguments(sub))
+        text += fmt::format(".I {}\n", roff(word));
+    text += "[\\fIOPTIONS\\fR]\n";
+    if (sub.get_prefix_command()) text += "[\\-\\-] \\fIPROGRAM\\fR [\\fIARGUMENTS\\fR]\n";
+    text += section("DESCRIPTION") + paragraphs(sub.get_description() + '.');
+    const auto details = settings.details.find(name);
+    if (details != settings.details.end()) text += ".PP\n" + paragraphs(details->second);
+    text += options(sub) + section("NOTES") + paragraphs(sub.get_footer());
+    text += section("EXIT STATUS") +
+            (sub.get_prefix_command() ? statuses_of_program() : statuses_of_look());
+    return text + section("SEE ALSO") + ".BR tensorpool (1),\n.BR tensorpool\\-metrics (7)\n";
+}
+
+std::string metrics_page() {
+    std::string text = page_head("tensorpool-metrics", 7, "the metrics of tensorpool");
+    text += section("DESCRIPTION") +
+            paragraphs(
+                "The names are those of the fields in JSON and in C++. A gauge goes up and down, a "
+                "total only grows, and a peak is the highest value so far. Metrics of devices end "
+                "with PyTorch's name for them: a key of torch.cuda.memory_stats(), or the state of "
+                "a block in its snapshots.");
+    std::string_view of;
+    for (const MetricDescription& metric : describe_metrics()) {
+        if (of != metric.of) text += section(fmt::format("OF A {}", metric.of));
+        of = metric.of;
+        text += item(metric.name, fmt::format("({}, {}) {}{}", metric.kind, metric.unit,
+                                              metric.sentence, pytorch_of(metric)));
+    }
+    return text + section("SEE ALSO") + ".BR tensorpool (1)\n";
+}
 
 std::string bash_completion(const CLI::App& app) {
     std::string names;

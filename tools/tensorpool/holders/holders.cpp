@@ -1,11 +1,9 @@
 
 #include <memory>
-#include <string>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
-#include "common/units.hpp"
 #include "formats/holders/answer.hpp"
 
 namespace tensorpool::command {
@@ -35,18 +33,16 @@ constexpr const char* footer =
 constexpr const char* details =
     "Shows the largest arrays of NumPy and tensors of PyTorch of a Python process, and the "
     "variables, attributes, dict keys and list indexes that refer to them. Arrays that share "
-    "memory "
-    "are one row; \".base\" stands for what a view refers to. \"<Class>\" is an object to which no "
-    "name was found within eight steps. Names and types are shown, but no values.\n"
+    "memory are one row; \".base\" stands for what a view refers to. \"<Class>\" is an object to "
+    "which no name was found within eight steps. Names and types are shown, but no values.\n"
     "\n"
     "The process looks at all its objects, which takes about 0.3 s for a million of them. It ends "
     "the search after 0.8 s and reports that. It sees the request when one of its threads takes a "
     "slow path of a pool, and answers when its main thread next runs Python code.\n"
     "\n"
     "What only C or C++ code holds has no name, such as tensors that PyTorch saved for the "
-    "backward "
-    "pass, elements of arrays of objects, and results kept by functools.lru_cache. Objects that "
-    "gc.freeze() hid are not looked at.\n";
+    "backward pass, elements of arrays of objects, and results kept by functools.lru_cache. "
+    "Objects that gc.freeze() hid are not looked at.\n";
 
 }  // namespace
 

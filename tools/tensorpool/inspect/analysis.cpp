@@ -1,13 +1,8 @@
 #include "inspect/analysis.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <stdexcept>
-#include <unordered_map>
 #include <utility>
-#include <vector>
-
-#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {

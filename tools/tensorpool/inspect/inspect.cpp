@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
-#include "formats/trace/recording.hpp"
-#include "inspect/model/inspect_model.hpp"
+#include "inspect/model/model_report.hpp"
 #include "inspect/report/reports.hpp"
 
 namespace tensorpool::command {
@@ -31,16 +29,13 @@ int inspect_trace(const Settings& settings, const InspectOptions& options) {
     const inspect::Analysis analysis = inspect::analyse(recording, options.top);
     const Sizes sizes = sizes_of(settings);
     if (!options.html.empty()) {
-        WrittenFile file(options.html, options.path);
-        file.write(inspect::html_report(analysis, options.path, sizes, options.top));
-        file.finish();
+        write_file(options.html, options.path,
+                   inspect::html_report(analysis, options.path, sizes, options.top));
     }
     if (settings.json) {
         print_line(inspect::json_report(analysis));
     } else if (options.html.empty()) {
-        std::string text = inspect::text_report(analysis, options.path, sizes, options.top);
-        text.pop_back();
-        print_line(text);
+        print_text(inspect::text_report(analysis, options.path, sizes, options.top));
     }
     return success;
 }
@@ -62,20 +57,19 @@ constexpr const char* footer =
     "  tensorpool inspect model.gguf --estimate --context 32768 --kv-type q8_0";
 
 constexpr const char* details =
-    "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. "
-    "The PLAN is a layout of the recorded blocks with their lifetimes known in advance, each "
-    "aligned to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than "
-    "20,000 blocks only its greedy orders are used. HELD is the memory that pools, arenas and "
-    "scratches had taken from the system, if the recording contains it. BLOCKS includes the "
-    "rounding of the pool, PAGES the rest of each page on which a block lies, and ADDRESSES "
-    "USED all addresses that any block had up to then, which is what a pool holds that never "
-    "releases memory.\n\n"
+    "The LOWER BOUND is the maximum number of bytes alive at once; no allocator needs less. The "
+    "PLAN is a layout of the recorded blocks with their lifetimes known in advance, each aligned "
+    "to 64 bytes, as by `tensorpool plan` within a fifth of a second; for more than 20,000 blocks "
+    "only its greedy orders are used. HELD is the memory that pools, arenas and scratches had "
+    "taken from the system, if the recording contains it. BLOCKS includes the rounding of the "
+    "pool, PAGES the rest of each page on which a block lies, and ADDRESSES USED all addresses "
+    "that any block had up to then, which is what a pool holds that never releases memory.\n\n"
     "The page of --html needs no network. Call sites are shown if stacks were sampled, with "
-    "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on "
-    "the thread that requested it. Call sites are estimated from samples: a block of n bytes "
-    "is sampled with probability 1 - exp(-n/interval). The call site is the first function of "
-    "the stack that is not part of an allocator. Files that changed after the recording began "
-    "are not used for names.\n";
+    "--stacks of `tensorpool run`. A block belongs to the innermost scope that was open on the "
+    "thread that requested it. Call sites are estimated from samples: a block of n bytes is "
+    "sampled with probability 1 - exp(-n/interval). The call site is the first function of the "
+    "stack that is not part of an allocator. Files that changed after the recording began are not "
+    "used for names.\n";
 
 }  // namespace
 

@@ -1,19 +1,13 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <map>
 
-#include <tensorpool/statistics_reader.hpp>
-
-#include "common/end_signals.hpp"
 #include "common/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/interval.hpp"
 #include "leaks/observation.hpp"
-#include "leaks/report.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -29,23 +23,6 @@ struct LeaksOptions {
 constexpr const char* how_to_mark =
     "mark the end of each with tensorpool::mark_timeline(\"step\") in C++ or `with "
     "tensorpool.iteration(\"step\"):` in Python, or give --every SECONDS";
-
-CommandError unexpected(const char* found, const char* expected) {
-    return {wrong_usage, fmt::format("leaks: found {}; expected {}", found, expected)};
-}
-
-void check(const Settings& settings, const LeaksOptions& options) {
-    if (settings.lacks_program) {
-        throw unexpected("nothing after --",
-                         "a program to start, as in `tensorpool leaks -- python3 train.py`");
-    }
-    if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
-        throw unexpected("a process and a program to start", "one of them");
-    }
-    if (settings.program.empty() && !options.with.empty()) {
-        throw unexpected("--with without a program", "a program to start, after --");
-    }
-}
 
 /// Reports what makes the profile useless or incomplete.
 void check(const HeapProfile& profile) {
@@ -111,7 +88,7 @@ int report(const Observation& observation, const Settings& settings, const Pace&
 }
 
 int find_leaks(const Settings& settings, const LeaksOptions& options) {
-    check(settings, options);
+    check_program("leaks", settings, options.with);
     if (settings.program.empty()) {
         StatisticsReader process = attach_chosen(settings);
         if (process.heap_profile().interval == 0) {
@@ -150,9 +127,9 @@ constexpr const char* footer =
 
 constexpr const char* details =
     "An iteration ends when the program calls tensorpool::mark_timeline, or when a block `with "
-    "tensorpool.iteration(\"step\"):` of Python ends. At the end of each, a heap profile is taken. "
-    "The process is not stopped. If it takes no samples, it begins now. If it makes no mark within "
-    "10 seconds, give --mark, which waits longer, or --every.\n"
+    "tensorpool.iteration(\"step\"):` of Python ends. At the end of each, a heap profile is "
+    "taken. The process is not stopped. If it takes no samples, it begins now. If it makes no "
+    "mark within 10 seconds, give --mark, which waits longer, or --every.\n"
     "\n"
     "Each call stack whose memory grows has a verdict. It is judged by its survivors: the bytes "
     "that an iteration left and no later one freed.\n"
@@ -164,21 +141,19 @@ constexpr const char* details =
     "                      between samples, by few steps, or in under 11 profiles.\n"
     "\n"
     "The table shows the growth per iteration, and the standard deviation that sampling adds to "
-    "it; "
-    "the growth over all iterations; the bytes that are live now; the age of the oldest survivors "
-    "in iterations; and the age that half of them exceed.\n"
+    "it; the growth over all iterations; the bytes that are live now; the age of the oldest "
+    "survivors in iterations; and the age that half of them exceed.\n"
     "\n"
     "The stack says where the memory was allocated. What keeps it may be elsewhere: a list, a "
-    "dictionary, or a sum of losses, whose graph refers to all tensors that it was computed from.\n"
+    "dictionary, or a sum of losses, whose graph refers to all tensors that it was computed "
+    "from.\n"
     "\n"
     "Memory that is freed less often than once in the observed iterations looks like a leak, and "
-    "so "
-    "does a cache that they fill only in part. Observe more iterations than an epoch has.\n"
+    "so does a cache that they fill only in part. Observe more iterations than an epoch has.\n"
     "\n"
     "With -- and a program, the program runs like with `tensorpool run`. Its first iterations are "
     "observed, and the report is printed when it has ended. If several of its processes make "
-    "marks, "
-    "the one with the most iterations is shown.\n"
+    "marks, the one with the most iterations is shown.\n"
     "\n"
     "The exit status is 1 if there is a leak. If the program fails, it is that of the program.\n";
 

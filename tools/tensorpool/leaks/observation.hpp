@@ -1,22 +1,55 @@
 #pragma once
 
 /// @file
-/// The profiles of a process at the ends of its iterations.
+/// The profiles of a process at the ends of its iterations, and the verdict from samples whether
+/// the memory of a call stack grows from iteration to iteration.
 
-#include <chrono>
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
-#include <tensorpool/heap_profile.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
-#include "leaks/verdict.hpp"
+#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {
+
+enum class Verdict : std::uint8_t {
+    leak,        ///< grows in proportion to the iterations, up to the end of the window
+    too_little,  ///< grows, but by too little or too irregularly to tell
+    cache,       ///< grows, but less and less
+    warm_up,     ///< grew at the beginning of the window only
+    steady,      ///< does not grow
+};
+std::string_view to_string(Verdict verdict) noexcept;
+
+/// What one call stack held at the ends of the iterations. All values are estimates from samples.
+struct History {
+    std::vector<double> live;       ///< bytes in use
+    std::vector<double> allocated;  ///< bytes of all allocations so far
+    /// The variance of an estimate of n bytes that were allocated between the first and the last
+    /// profile is n times this; see `noise_mean_of`.
+    double noise_mean = 0;
+};
+
+/// Returns the ratio of the variance of an estimate to the estimate, in bytes, for allocations of
+/// so many bytes and blocks by so many samples.
+///
+/// A sampled block counts as 1 / p blocks, so it adds w = n / p bytes with the variance
+/// w * w * (1 - p), which is w * (1 - p) per byte. This is the sampling mean for small blocks, and
+/// almost 0 for blocks that are much larger than it, because all of them are sampled.
+double noise_mean_of(double allocated_bytes, double allocated_blocks, double samples) noexcept;
+
+struct Judgement {
+    Verdict verdict = Verdict::steady;
+    double growth = 0;       ///< bytes, from the first profile to the last
+    double uncertainty = 0;  ///< the standard deviation of `growth` that sampling causes
+    /// The profile from which on the growth survived to the end, and that from which on half of it
+    /// did. Indices of `History::live`.
+    std::size_t oldest = 0;
+    std::size_t median = 0;
+};
+
+/// Judges a site. `interval` is the mean distance between samples in bytes.
+Judgement judge(const History& history, double interval);
 
 /// Collects profiles. Of all but the last one, only the values of each site are kept.
 class Observation {
@@ -29,7 +62,6 @@ public:
     std::uint64_t iterations() const noexcept { return iterations_since(0); }
     /// Returns the number of iterations from this profile to the last one; 0 if there is none.
     std::uint64_t iterations_since(std::size_t profile) const noexcept;
-    /// Returns the seconds from the first to the last profile.
     double seconds() const noexcept;
     /// Returns the last profile; an empty one if there is none.
     const HeapProfile& last() const noexcept { return last_; }
@@ -91,5 +123,34 @@ private:
     std::uint64_t last_entry_ = 0;
     std::chrono::steady_clock::time_point next_;
 };
+
+struct Row {
+    ProfileSite site;
+    Judgement judged;
+    double slope = 0;              ///< bytes per iteration
+    double slope_uncertainty = 0;  ///< the standard deviation of `slope` that sampling causes
+    std::uint64_t oldest = 0;      ///< iterations since the growth began
+    std::uint64_t median_age = 0;  ///< iterations since half of the growth was there
+    std::vector<double> live;      ///< of each profile
+};
+
+struct Report {
+    Pace pace;
+    std::uint64_t iterations = 0;
+    std::uint64_t profiles = 0;
+    double seconds = 0;
+    std::uint64_t steady = 0;  ///< sites that do not grow
+    std::vector<Row> rows;     ///< leaks first, then those that grow most
+    /// The process, and the names of the frames. Only the sites of the rows are included.
+    profile::NamedProfile named;
+
+    std::uint64_t leaks() const noexcept;
+};
+
+Report judge(const Observation& observation, const Pace& pace);
+
+/// Returns a headline, and a table with the stack of each leak.
+std::string to_text(const Report& report, Sizes sizes);
+std::string to_json(const Report& report);
 
 }  // namespace tensorpool::command::leaks

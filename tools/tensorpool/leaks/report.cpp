@@ -1,19 +1,13 @@
-#include "leaks/report.hpp"
+#include "leaks/observation.hpp"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <tuple>
-#include <unordered_map>
-#include <utility>
 
 #include <nlohmann/json.hpp>
 
-#include "common/cells.hpp"
 #include "common/html.hpp"
-#include "common/table.hpp"
-#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::leaks {
 namespace {
@@ -36,18 +30,7 @@ void keep_only(HeapProfile& profile, const std::vector<Row>& rows) {
     std::erase_if(profile.sites, [&](const ProfileSite& site) {
         return std::ranges::none_of(rows, [&](const Row& row) { return row.site.id == site.id; });
     });
-    std::vector<ProfileFrame> frames;
-    std::unordered_map<std::uint32_t, std::uint32_t> moved;
-    for (ProfileSite& site : profile.sites) {
-        std::erase_if(site.stack, [&](auto index) { return index >= profile.frames.size(); });
-        for (std::uint32_t& index : site.stack) {
-            const auto next = static_cast<std::uint32_t>(frames.size());
-            const auto [at, is_new] = moved.try_emplace(index, next);
-            if (is_new) frames.push_back(profile.frames[index]);
-            index = at->second;
-        }
-    }
-    profile.frames = std::move(frames);
+    profile::drop_unused_frames(profile);
 }
 
 void sort_rows(std::vector<Row>& rows) {

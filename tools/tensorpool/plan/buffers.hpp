@@ -5,16 +5,11 @@
 /// `name` as the file's name.
 
 #include <array>
-#include <cstdint>
 #include <optional>
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <tensorpool/memory_plan.hpp>
 
 #include "common/output.hpp"
 #include "common/settings.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::planning {
 
@@ -30,7 +25,6 @@ struct Buffers {
 /// Returns the maximum bytes alive at once, which no plan can go below.
 std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes);
 
-/// Returns the highest end of a buffer.
 std::uint64_t peak_of(const std::vector<TensorLifetime>& lifetimes,
                       const std::vector<std::uint64_t>& offsets);
 
@@ -56,7 +50,6 @@ struct FieldProblem {
     std::string what;  ///< "found …, expected …"
 };
 
-/// Collects the fields of one buffer.
 class BufferFields {
 public:
     /// Sets a field from its text in the file. Throws FieldProblem.
@@ -97,10 +90,80 @@ Buffers read_csv(std::string_view text, const std::string& name);
 /// ignored.
 Buffers read_json(std::string_view text, const std::string& name);
 
-/// Writes the buffers with the plan's offsets as CSV.
 void write_csv(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
 /// Writes the buffers with the plan's offsets, and the plan's peak, lower bound and method, as
 /// JSON.
 void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
+
+struct CsvCell {
+    std::string text;        ///< without quotes and surrounding spaces
+    std::size_t line = 0;    ///< the line where it begins, from 1
+    std::size_t column = 0;  ///< the byte of the line where it begins, from 1
+};
+
+struct CsvProblem {
+    std::size_t line;
+    std::size_t column;
+    std::string what;
+};
+
+/// Reads comma-separated values (RFC 4180) row by row.
+class CsvRows {
+public:
+    /// Requires: `text` outlives the reader. A byte order mark at its beginning is skipped.
+    explicit CsvRows(std::string_view text);
+
+    /// Reads the next row that is not blank. Returns false at the end of the text. Throws
+    /// CsvProblem for a quote that is not closed, or is closed within a value.
+    bool next(std::vector<CsvCell>& row);
+
+private:
+    bool at_end() const noexcept { return at_ == text_.size(); }
+    bool at_line_end() const noexcept;
+    bool skip_line_end();
+    void skip_spaces();
+    CsvCell cell_here() const;
+    CsvCell plain();
+    CsvCell quoted();
+
+    std::string_view text_;
+    std::size_t at_ = 0;
+    std::size_t line_ = 1;
+    std::size_t line_begin_ = 0;
+};
+
+enum class Kind : std::uint8_t {
+    host,     ///< all except devices
+    pools,    ///< pools only
+    arenas,   ///< arenas, scratches and planned arenas
+    devices,  ///< allocators of device memory
+    all,
+};
+
+struct Choice {
+    std::uint64_t process = 0;  ///< process id; 0: the process that requested the most bytes
+    /// Names of pools, arenas and so on; empty: all of `kind`.
+    std::vector<std::string> sources = {};
+    Kind kind = Kind::host;
+    std::uint64_t from = 0;                                        ///< the first call
+    std::uint64_t to = std::numeric_limits<std::uint64_t>::max();  ///< the call after the last one
+    /// The minimum alignment of each buffer; the pool guarantees 64 bytes.
+    std::uint64_t alignment = 64;
+};
+
+/// Returns the chosen blocks as buffers. Time is counted in calls: a block is alive from the call
+/// that allocated it to the call that freed it. A block alive at the end of the recording ends
+/// after the last call. Lifetimes are cut at the limits of the choice. A resized block becomes two
+/// buffers, one before the resize and one after it. Throws CommandError if no block matches, with a
+/// list of what the recording contains.
+Buffers buffers_of(const trace::Recording& recording, const Choice& choice,
+                   const std::string& name);
+
+/// Reads buffers from CSV, JSON, a trace or a log of RMM; the beginning of the file determines the
+/// format. `choice` applies to traces and logs. Throws FileError, and the errors of trace readers.
+Buffers read_file(const std::string& path, const Choice& choice);
+
+/// Reads buffers from CSV or JSON in memory. `name` is the file's name in errors. Throws FileError.
+Buffers read_text(std::string_view text, const std::string& name);
 
 }  // namespace tensorpool::command::planning

@@ -1,4 +1,3 @@
-#include "plan/csv.hpp"
 
 #include <fmt/format.h>
 

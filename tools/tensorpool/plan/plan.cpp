@@ -2,20 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
-#include <map>
-#include <memory>
-#include <optional>
-#include <stdexcept>
-#include <string>
-#include <string_view>
-
-#include "common/output.hpp"
 #include "common/printable.hpp"
-#include "common/units.hpp"
-#include "plan/buffers.hpp"
-#include "plan/picture.hpp"
-#include "plan/recorded_buffers.hpp"
 #include "plan/report.hpp"
 
 namespace tensorpool::command {
@@ -90,12 +77,6 @@ void write_plan(const Options& options, const Buffers& buffers, const MemoryPlan
     file.finish();
 }
 
-void write_picture(const Options& options, const Buffers& buffers, const Outcome& outcome) {
-    WrittenFile file(options.picture, options.file);
-    file.write(picture_of(buffers, outcome));
-    file.finish();
-}
-
 int plan_file(const Settings& settings, const Options& options) {
     const Buffers buffers =
         with_file_name(options.file, [&] { return read_file(options.file, options.choice); });
@@ -105,7 +86,9 @@ int plan_file(const Settings& settings, const Options& options) {
     outcome.buffers = buffers.lifetimes.size();
     outcome.capacity_bytes = options.capacity;
     if (!options.output.empty()) write_plan(options, buffers, outcome.plan);
-    if (!options.picture.empty()) write_picture(options, buffers, outcome);
+    if (!options.picture.empty()) {
+        write_file(options.picture, options.file, picture_of(buffers, outcome));
+    }
     print_line(settings.json ? report_json(outcome) : report_text(outcome, sizes_of(settings)));
     return fits(outcome) ? success : finding;
 }

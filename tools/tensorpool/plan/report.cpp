@@ -6,7 +6,6 @@
 
 #include "common/html.hpp"
 #include "common/printable.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command::planning {
 namespace {

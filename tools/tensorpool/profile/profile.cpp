@@ -2,20 +2,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <optional>
-#include <utility>
 
 #include <nlohmann/json.hpp>
-
-#include <tensorpool/statistics_reader.hpp>
 
 #include "common/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/interval.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -52,16 +46,7 @@ void check(const Settings& settings, const ProfileOptions& options) {
     if (!options.compare.empty() && (formats.empty() || formats[0] != "html")) {
         throw unexpected("--compare without --html", "both, because only the page compares");
     }
-    if (settings.lacks_program) {
-        throw unexpected("nothing after --",
-                         "a program to start, as in `tensorpool profile -- python3 train.py`");
-    }
-    if (!settings.program.empty() && (settings.process != 0 || !settings.name.empty())) {
-        throw unexpected("a process and a program to start", "one of them");
-    }
-    if (settings.program.empty() && !options.with.empty()) {
-        throw unexpected("--with without a program", "a program to start, after --");
-    }
+    check_program("profile", settings, options.with);
     const bool changes_process = !options.interval.empty() && settings.program.empty();
     if (changes_process && !(formats.empty() && options.values.empty())) {
         throw unexpected("--interval with a format or a value",
@@ -151,9 +136,7 @@ int profile_process(const Settings& settings, const ProfileOptions& options) {
                                  : run_program(settings.program, options, outcome);
     const profile::NamedProfile named =
         profile::name_frames(std::move(of_process), value_of(settings, options));
-    WrittenFile file(options.output, options.compare);
-    file.write(text_of(named, settings, options, before));
-    file.finish();
+    write_file(options.output, options.compare, text_of(named, settings, options, before));
     return settings.program.empty() ? success : launch::end_like(outcome);
 }
 

@@ -1,14 +1,8 @@
 #include <fmt/format.h>
 
-#include <cstdint>
-#include <memory>
-#include <string>
-
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
-#include "common/units.hpp"
 #include "record/session.hpp"
 
 namespace tensorpool::command {
@@ -64,13 +58,12 @@ constexpr const char* footer =
 constexpr const char* details =
     "The process is neither stopped nor changed. It notices the request to record when one of its "
     "threads next takes a slow path of a pool, an arena or a scratch, for example for a large "
-    "block "
-    "or after some hundred small ones. From then on, the calls of all its threads are recorded. "
-    "While recording, a call costs about 20 ns more. Each thread writes to a ring of 16,384 "
-    "entries, which is emptied up to about a thousand times a second. If a ring is full, its "
-    "thread continues, and the lost calls are counted. The contents of the rings survive if the "
-    "process is killed. Only one recorder at a time can record a process. Calls on a scratch over "
-    "a caller's own buffer that existed before the recording are not recorded.\n"
+    "block or after some hundred small ones. From then on, the calls of all its threads are "
+    "recorded. While recording, a call costs about 20 ns more. Each thread writes to a ring of "
+    "16,384 entries, which is emptied up to about a thousand times a second. If a ring is full, "
+    "its thread continues, and the lost calls are counted. The contents of the rings survive if "
+    "the process is killed. Only one recorder at a time can record a process. Calls on a scratch "
+    "over a caller's own buffer that existed before the recording are not recorded.\n"
     "\n"
     "The file is readable by its user only, because it contains addresses. If the disk is full, "
     "recording ends with status 1, and the contents of the file remain readable.\n";

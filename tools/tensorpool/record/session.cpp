@@ -2,13 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <thread>
 
 #include <nlohmann/json.hpp>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
 
 namespace tensorpool::command::record {
 namespace {

@@ -1,23 +1,12 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string>
 
-#include <tensorpool/live_trace.hpp>
-#include <tensorpool/statistics_reader.hpp>
-
-#include "common/end_signals.hpp"
-#include "common/settings.hpp"
 #include "common/units.hpp"
-#include "formats/trace/trace_writer.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::record {
 
-/// The result of a recording.
 struct Outcome {
     std::uint64_t process = 0;
     std::string path;

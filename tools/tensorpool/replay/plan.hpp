@@ -13,13 +13,11 @@
 /// There is no deadlock: steps are made in the order of the recorded calls, and a step waits only
 /// for steps of earlier calls. So of all steps not done, that of the earliest call need not wait.
 
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <span>
-#include <vector>
+#include <map>
+#include <set>
 
 #include "common/posix.hpp"
+#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::replay {
 
@@ -117,5 +115,52 @@ struct PlanView {
 /// Maps a plan until the process ends, with all pages present. Returns false on failure. Does not
 /// allocate.
 bool map_plan(int descriptor, PlanView& plan) noexcept;
+
+/// Whether to compute offsets of blocks, for the allocator `none` or `plan`.
+enum class Offsets : bool { no, yes };
+
+/// Returns the process with this process id, or for 0 the one that allocated the most bytes, as an
+/// index into `Recording::processes`. Throws CommandError if there is no such process, or if none
+/// allocated.
+std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t number);
+
+/// Returns the plan of one process. Blocks of arenas and scratches are handled like others; each is
+/// freed at the release that ended it. `planned` computes a memory plan, which takes up to about a
+/// second. Throws CommandError if a block exceeds the limits of Step.
+Plan compile(const trace::Recording& recording, std::uint32_t process, Offsets floor,
+             Offsets planned = Offsets::no);
+
+using trace::LifetimeOrder;
+
+/// Returns the blocks of one process that can be replayed. Throws CommandError if one exceeds the
+/// limits of Step.
+LifetimeOrder blocks_of(const trace::Recording& recording, std::uint32_t process);
+
+/// Returns a plan of all blocks, in the order of `order`. Blocks are aligned to 64
+/// bytes, as in the pool, or to the requested alignment if that is larger. Takes at most a second,
+/// or as long as the first greedy order takes.
+MemoryPlan planned_offsets(const trace::Recording& recording, const LifetimeOrder& order);
+
+/// Best fit in one range that grows. Adjacent free ranges are joined.
+class FloorOffsets {
+public:
+    /// Returns the offset of a new block. Requires: size and alignment are within the limits of
+    /// Step. Throws CommandError if the range would exceed Step::max_bytes.
+    std::uint64_t allocate(std::uint64_t bytes, unsigned alignment_log2);
+    void deallocate(std::uint64_t offset);
+    /// Returns the size of the range in bytes.
+    std::uint64_t span_bytes() const noexcept { return end_; }
+
+private:
+    void add_free(std::uint64_t begin, std::uint64_t bytes);
+    void remove_free(std::uint64_t begin, std::uint64_t bytes);
+    std::uint64_t cut(std::uint64_t begin, std::uint64_t bytes, std::uint64_t offset,
+                      std::uint64_t needed);
+
+    std::map<std::uint64_t, std::uint64_t> free_;                // begin, bytes
+    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // bytes, begin
+    std::map<std::uint64_t, std::uint64_t> used_;                // begin, bytes
+    std::uint64_t end_ = 0;
+};
 
 }  // namespace tensorpool::command::replay

@@ -10,10 +10,7 @@
 #include <algorithm>
 #include <atomic>
 #include <climits>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
 
 #include "replay/plan.hpp"
 

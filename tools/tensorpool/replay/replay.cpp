@@ -2,17 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <memory>
-#include <utility>
-
 #include <tensorpool/system_memory.hpp>
 
 #include "common/output.hpp"
 #include "common/printable.hpp"
-#include "replay/plan.hpp"
-#include "replay/plan_compiler.hpp"
-#include "replay/replay_allocators.hpp"
 #include "replay/report.hpp"
 
 namespace tensorpool::command {
@@ -123,31 +116,30 @@ constexpr const char* footer =
     "  tensorpool replay train.tpt --against pool,pool:retain_ms=0:huge_pages=auto";
 
 constexpr const char* details =
-    "Each allocator replays the calls of one process in a process of its own, on as many "
-    "threads as were recorded. Each thread makes its calls in the recorded order, as fast as "
-    "possible. A free waits for its allocation. A thread also waits until the others are "
-    "within a sixteenth of the maximum bytes alive at once, or 4 MiB, so that about the same "
-    "blocks are alive at once as in the recording. The program's work between its calls is "
-    "left out, except for touching its blocks. Blocks of arenas and scratches are replayed as "
-    "blocks of the allocator; device memory is left out. Blocks allocated before the recording "
-    "are allocated before the clock runs; blocks that were never freed are not freed. Requests "
-    "with an alignment of at most 64 bytes are made by malloc, as programs do.\n\n"
+    "Each allocator replays the calls of one process in a process of its own, on as many threads "
+    "as were recorded. Each thread makes its calls in the recorded order, as fast as possible. A "
+    "free waits for its allocation. A thread also waits until the others are within a sixteenth "
+    "of the maximum bytes alive at once, or 4 MiB, so that about the same blocks are alive at "
+    "once as in the recording. The program's work between its calls is left out, except for "
+    "touching its blocks. Blocks of arenas and scratches are replayed as blocks of the allocator; "
+    "device memory is left out. Blocks allocated before the recording are allocated before the "
+    "clock runs; blocks that were never freed are not freed. Requests with an alignment of at "
+    "most 64 bytes are made by malloc, as programs do.\n\n"
     "TIME is the time from the first call to the last, CPU the user and system time of all "
-    "threads, SYSTEM the system's part of that, FAULTS the minor page faults. PEAK is the "
-    "maximum resident memory (VmHWM, exact to a few hundred KiB) less that before the first "
-    "block, and WASTE is PEAK divided by the maximum bytes alive at once. Columns ending in "
-    "POOL are the allocator's value divided by the pool's in the same round: above 1 the pool "
-    "is better.\n\n"
-    "Allocators: pool is the process's global pool; glibc, tcmalloc, jemalloc and mimalloc "
-    "serve malloc, loaded by LD_PRELOAD, which is checked; jemalloc-tuned keeps freed memory "
+    "threads, SYSTEM the system's part of that, FAULTS the minor page faults. PEAK is the maximum "
+    "resident memory (VmHWM, exact to a few hundred KiB) less that before the first block, and "
+    "WASTE is PEAK divided by the maximum bytes alive at once. Columns ending in POOL are the "
+    "allocator's value divided by the pool's in the same round: above 1 the pool is better.\n\n"
+    "Allocators: pool is the process's global pool; glibc, tcmalloc, jemalloc and mimalloc serve "
+    "malloc, loaded by LD_PRELOAD, which is checked; jemalloc-tuned keeps freed memory "
     "(dirty_decay_ms:-1, muzzy_decay_ms:-1, oversize_threshold:0). none is no allocator: it "
-    "replays the same calls with addresses that were computed before, so it shows the cost of "
-    "the replay itself, which no allocator can go below. plan uses a plan as `tensorpool plan` "
-    "makes it, within a second, in one mapping as large as the plan's peak, each block aligned "
-    "to 64 bytes as in the pool. It shows what a program can reach that knows its blocks in "
-    "advance. With several threads, the offsets are valid only in the recorded order. "
-    "Environment variables that tune any allocator are not passed on. An allocator that is not "
-    "installed is reported with its Debian package.\n\n"
+    "replays the same calls with addresses that were computed before, so it shows the cost of the "
+    "replay itself, which no allocator can go below. plan uses a plan as `tensorpool plan` makes "
+    "it, within a second, in one mapping as large as the plan's peak, each block aligned to 64 "
+    "bytes as in the pool. It shows what a program can reach that knows its blocks in advance. "
+    "With several threads, the offsets are valid only in the recorded order. Environment "
+    "variables that tune any allocator are not passed on. An allocator that is not installed is "
+    "reported with its Debian package.\n\n"
     "Options of the pool: ";
 
 }  // namespace

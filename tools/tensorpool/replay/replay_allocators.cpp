@@ -1,4 +1,4 @@
-#include "replay/replay_allocators.hpp"
+#include "replay/report.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -7,15 +7,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
-#include <cerrno>
-#include <cstring>
 #include <iterator>
-#include <optional>
-#include <string_view>
 
-#include "common/posix.hpp"
 #include "common/printable.hpp"
 #include "common/settings.hpp"
 

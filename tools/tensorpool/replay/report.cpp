@@ -2,12 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "common/cells.hpp"
-#include "common/table.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

@@ -5,14 +5,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <string>
 
 #include <nlohmann/json.hpp>
 
 #include <tensorpool/snapshot.hpp>
 
 #include "common/html.hpp"
-#include "common/printable.hpp"
 #include "common/units.hpp"
 
 namespace tensorpool::command::run {

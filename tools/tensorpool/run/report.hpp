@@ -3,15 +3,8 @@
 /// @file
 /// The report that is printed when the program has ended, and the file of --trace.
 
-#include <cstdint>
-#include <string>
-#include <vector>
-
-#include <tensorpool/live_trace.hpp>
-
-#include "common/launch/family.hpp"
 #include "common/launch/launch.hpp"
-#include "formats/trace/trace_writer.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::run {
 
@@ -44,7 +37,6 @@ using launch::PlannedPart;
 using launch::ProcessResult;
 using launch::Results;
 
-/// The parsed command line.
 struct Arguments : launch::Arguments {
     std::string trace;   ///< a path; "": no recording
     std::string report;  ///< a path, or none; "": standard error

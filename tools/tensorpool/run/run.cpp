@@ -4,17 +4,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
-#include <memory>
-#include <optional>
-#include <span>
-#include <string_view>
 
 #include "common/output.hpp"
-#include "common/posix.hpp"
-#include "common/printable.hpp"
-#include "common/units.hpp"
 #include "run/report.hpp"
 
 namespace tensorpool::command {
@@ -121,20 +113,19 @@ constexpr const char* details =
     "malloc preloads libtensorpool_interpose.so, before the libraries in LD_PRELOAD. Blocks of at "
     "least the minimum size come from the pool, smaller ones from the program's usual allocator. "
     "numpy and torch insert a folder before those in PYTHONPATH. Its sitecustomize.py waits until "
-    "the program imports NumPy or PyTorch, then calls tensorpool.enable_numpy() or enable_torch(), "
-    "and runs the sitecustomize that Python would have run otherwise. All processes that the "
-    "program starts inherit the parts.\n"
+    "the program imports NumPy or PyTorch, then calls tensorpool.enable_numpy() or "
+    "enable_torch(), and runs the sitecustomize that Python would have run otherwise. All "
+    "processes that the program starts inherit the parts.\n"
     "\n"
-    "holders makes Python programs answer `tensorpool holders`, which stops them while they do. It "
-    "is enabled only if it is named: alone beside the other parts, as in `--with holders`, or with "
-    "those named, as in `--with numpy,holders`. So is profile, which lets the pools sample "
+    "holders makes Python programs answer `tensorpool holders`, which stops them while they do. "
+    "It is enabled only if it is named: alone beside the other parts, as in `--with holders`, or "
+    "with those named, as in `--with numpy,holders`. So is profile, which lets the pools sample "
     "allocations from the start, for `tensorpool profile`, `leaks`, `explain` and `top`: one in "
     "512 KiB, or as TENSORPOOL_PROFILE says.\n"
     "\n"
     "NumPy is served on the thread or asyncio task that imports it, and on those started from "
-    "there "
-    "afterwards. Threads that ran before keep NumPy's allocator. With -I, -E or -S, Python ignores "
-    "both parts.\n"
+    "there afterwards. Threads that ran before keep NumPy's allocator. With -I, -E or -S, Python "
+    "ignores both parts.\n"
     "\n"
     "At the limit, a request fails as it does when the machine is out of memory: malloc returns "
     "NULL and sets ENOMEM, C++ throws std::bad_alloc, NumPy raises MemoryError. Free memory is "
@@ -152,22 +143,20 @@ constexpr const char* details =
     "TENSORPOOL_BUDGETS.\n"
     "\n"
     "A process that creates a thread gets one more, tensorpool-trim. While more than 64 MiB are "
-    "free "
-    "in its pool, it releases what was free for ten seconds. TENSORPOOL_RETAIN_BACKGROUND=off "
-    "disables it; on starts it in every process.\n"
+    "free in its pool, it releases what was free for ten seconds. "
+    "TENSORPOOL_RETAIN_BACKGROUND=off disables it; on starts it in every process.\n"
     "\n"
     "The report lists each process that used a pool, the largest first: three in full, seventeen "
-    "with one line each, and the totals of the rest. The values are those at the end of a process, "
-    "however it ended. A forked process continues from the values of its parent. Processes that "
-    "still run when the program ends are shown with their values at that time, and are no longer "
-    "recorded.\n"
+    "with one line each, and the totals of the rest. The values are those at the end of a "
+    "process, however it ended. A forked process continues from the values of its parent. "
+    "Processes that still run when the program ends are shown with their values at that time, and "
+    "are no longer recorded.\n"
     "\n"
-    "Signals that other processes send to tensorpool are passed on to the program, except KILL and "
-    "STOP, which cannot be caught, and those of faults (SEGV, BUS, FPE, ILL, TRAP, SYS). Signals "
-    "of "
-    "the terminal reach the program directly, because it is in the same process group. If the "
-    "program stops, tensorpool stops too. A signal that kill(1) sends to the whole group arrives "
-    "twice.\n";
+    "Signals that other processes send to tensorpool are passed on to the program, except KILL "
+    "and STOP, which cannot be caught, and those of faults (SEGV, BUS, FPE, ILL, TRAP, SYS). "
+    "Signals of the terminal reach the program directly, because it is in the same process group. "
+    "If the program stops, tensorpool stops too. A signal that kill(1) sends to the whole group "
+    "arrives twice.\n";
 
 }  // namespace
 

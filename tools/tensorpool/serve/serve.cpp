@@ -1,23 +1,17 @@
 #include "common/options.hpp"
 
-#include <CLI/CLI.hpp>
-
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <csignal>
 #include <cstring>
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <string>
 
-#include "common/end_signals.hpp"
 #include "common/output.hpp"
-#include "serve/service.hpp"
+#include "common/posix.hpp"
+#include "serve/statistics_site.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -125,15 +119,11 @@ int run(const Arguments& arguments, bool json) {
 }
 
 void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
-    command
-        .add_option("--listen", arguments.listen,
-                    "Address to listen on (127.0.0.1:9464); port 0: any free")
-        ->option_text("ADDR:PORT");
-    command
-        .add_option("--token-file", arguments.token_file,
-                    "A file of mode 0600 with a token of 16 characters or more, required "
-                    "from all clients; needed if other machines can connect")
-        ->option_text("FILE");
+    add_option(command, "--listen ADDR:PORT", arguments.listen,
+               "Address to listen on (127.0.0.1:9464); port 0: any free");
+    add_option(command, "--token-file FILE", arguments.token_file,
+               "A file of mode 0600 with a token of 16 characters or more, required from all "
+               "clients; needed if other machines can connect");
     command.add_flag("--open", arguments.open, "Open the page in the browser");
     command.add_flag("--json", settings.json, "Print the address as JSON");
 }
@@ -163,15 +153,11 @@ constexpr const char* details =
 }  // namespace
 
 CLI::App* add_serve(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("serve", "Serve a live page, and metrics for Prometheus");
     const auto arguments = std::make_shared<Arguments>();
+    CLI::App* const command = add_subcommand(
+        app, settings, {"serve", "Serve a live page, and metrics for Prometheus", footer, details},
+        [&settings, arguments] { return run(*arguments, settings.json); });
     declare_options(*command, *arguments, settings);
-    command->footer(footer);
-    settings.details["serve"] = details;
-    command->callback([&settings, arguments] {
-        settings.run = [&settings, arguments] { return run(*arguments, settings.json); };
-    });
     return command;
 }
 

@@ -1,20 +1,47 @@
 #include "serve/statistics_site.hpp"
 
-#include <memory>
-#include <string>
-#include <string_view>
-#include <vector>
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <exception>
+#include <set>
+#include <stop_token>
 
 #include <nlohmann/json.hpp>
 
-#include <tensorpool/metrics.hpp>
-
+#include "common/output.hpp"
+#include "common/settings.hpp"
+#include "formats/holders/answer.hpp"
+#include "formats/profile/formats.hpp"
 #include "page_assets.hpp"
-#include "serve/http/event_stream.hpp"
-#include "serve/json.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
+
+constexpr std::uint64_t ns_per_ms = 1'000'000;
+
+/// Returns the times in milliseconds, as JavaScript counts them. Rounded up, so that the profile of
+/// that time is found.
+std::string times_json(const std::vector<std::uint64_t>& times_ns) {
+    nlohmann::json times = nlohmann::json::array();
+    for (const std::uint64_t ns : times_ns) times.push_back(ns / ns_per_ms + 1);
+    return nlohmann::json{{"times_unix_ms", std::move(times)}}.dump();
+}
+
+std::uint64_t time_in(const Request& request, const char* name) {
+    return request.number(name).value_or(0) * ns_per_ms;
+}
+
+constexpr std::chrono::seconds patience{3};
+constexpr std::size_t all_arrays = 100;
+
+/// Replaces the line breaks that JSON may contain between tokens, because a line break would end
+/// the event's data.
+void add_event(std::string& events, std::string_view name, std::string_view data) {
+    events.append("event: ").append(name).append("\ndata: ");
+    for (const char letter : data) events += letter == '\n' || letter == '\r' ? ' ' : letter;
+    events += "\n\n";
+}
 
 Refusal no_token() {
     return {401, "send the token of --token-file as Authorization: Bearer, or open the page"};
@@ -62,7 +89,132 @@ Response file_of_page(const page::Asset& asset, bool is_admitted) {
     return response;
 }
 
+template <class Clock>
+std::uint64_t nanoseconds() {
+    const auto since = std::chrono::nanoseconds(Clock::now().time_since_epoch()).count();
+    return static_cast<std::uint64_t>(since);
+}
+
 }  // namespace
+
+bool ProfileAnswers::has(std::string_view path) {
+    return path == "/api/profile" || path == "/api/profile/times" || path == "/flame-graph";
+}
+
+Response ProfileAnswers::answer(const Request& request, bool has_token) {
+    if (!has_token) {
+        throw Refusal(403,
+                      "call stacks are only shown if tensorpool serve was started with "
+                      "--token-file, because any user of the machine can connect");
+    }
+    const std::uint64_t process = find_process(watcher_, request);
+    if (request.path == "/api/profile/times") {
+        return {.body = times_json(watcher_.profile_times(process))};
+    }
+    const Named now = named(process, time_in(request, "time"));
+    if (!now) {
+        throw Refusal(404, fmt::format("no heap profile of process {} is kept for this time; "
+                                       "/api/profile/times lists the times",
+                                       process));
+    }
+    if (request.path == "/flame-graph") return flame_graph(*now, time_in(request, "before"));
+    return {.body = to_json(*now).dump()};
+}
+
+/// The page has a policy of its own, which lets no other script run, and may stand in our page.
+Response ProfileAnswers::flame_graph(const profile::NamedProfile& now,
+                                     std::uint64_t before_unix_ns) {
+    nlohmann::ordered_json before;
+    if (before_unix_ns != 0) {
+        if (const Named older = named(now.profile.process, before_unix_ns))
+            before = to_json(*older);
+    }
+    HtmlPage page = to_flame_graph(now, before);
+    return {.type = "text/html; charset=utf-8",
+            .body = std::move(page.text),
+            .headers = {{"X-Frame-Options", "SAMEORIGIN"},
+                        {"Content-Security-Policy", page.policy + "; frame-ancestors 'self'"}}};
+}
+
+ProfileAnswers::Named ProfileAnswers::named(std::uint64_t process, std::uint64_t time_unix_ns) {
+    std::optional<HeapProfile> profile = watcher_.profile(process, time_unix_ns);
+    if (!profile) return std::nullopt;
+    const std::lock_guard lock(mutex_);
+    return names_[process].name(std::move(*profile), profile::Value::live);
+}
+
+std::vector<MetricFamily> ProfileAnswers::metrics() {
+    profile::SiteMetrics metrics;
+    std::set<std::uint64_t> known;
+    for (const ListedProcess& listed : watcher_.processes()) {
+        known.insert(listed.process);
+        if (listed.ended || !listed.readable) continue;
+        if (const Named profile = named(listed.process, 0)) metrics.add(*profile);
+    }
+    const std::lock_guard lock(mutex_);
+    std::erase_if(names_, [&](const auto& names) { return !known.contains(names.first); });
+    return metrics.families();
+}
+
+std::string HolderAnswers::ask_process(std::uint64_t process) {
+    const StatisticsReader reader = StatisticsReader::attach(process);
+    return to_json(holders::ask(reader, patience), process, all_arrays);
+}
+
+Response HolderAnswers::answer(const Request& request, bool has_token) {
+    if (!has_token) {
+        throw Refusal(403,
+                      "holders are only named if tensorpool serve was started with --token-file, "
+                      "because any user of the machine can connect");
+    }
+    const std::uint64_t process = find_process(watcher_, request);
+    const std::unique_lock lock(asking_, std::try_to_lock);
+    if (!lock) {
+        throw Refusal(503, "another request for holders is under way; try again after it");
+    }
+    try {
+        return {.body = ask_(process)};
+    } catch (const CommandError& error) {
+        throw Refusal(504, error.what());
+    } catch (const AttachError& error) {
+        throw Refusal(404, error.what());
+    }
+}
+
+std::string EventStream::next() {
+    std::string events;
+    if (const std::optional<View> view = watcher_->view(process_)) add_view(*view, events);
+    add_processes(events);
+    return events;
+}
+
+void EventStream::add_view(const View& view, std::string& events) {
+    if (ended_ && !view.ended) *this = EventStream(*watcher_, process_);
+    if (!moment_) {
+        add_event(events, "history",
+                  watcher_->history_json(process_, view.moment->snapshot().time_ns));
+    }
+    if (moment_ != view.moment) {
+        moment_ = view.moment;
+        add_event(events, "snapshot", moment_->json());
+    }
+    add_timeline(events);
+    if (view.ended && !ended_) add_event(events, "ended", ended_json(view.ended_unix_ns));
+    ended_ = view.ended;
+}
+
+void EventStream::add_timeline(std::string& events) {
+    const TimelinePart part = watcher_->entries_since(process_, entry_);
+    entry_ = part.last;
+    if (!part.entries.empty() || part.lost != 0) add_event(events, "timeline", to_json(part));
+}
+
+void EventStream::add_processes(std::string& events) {
+    const std::uint64_t version = watcher_->list_version();
+    if (version == list_version_) return;
+    list_version_ = version;
+    add_event(events, "processes", to_json(watcher_->processes()));
+}
 
 Response StatisticsSite::answer(const Request& request) {
     gate_.check(request);
@@ -123,6 +275,46 @@ Response StatisticsSite::stream(const Request& request) {
     return {.type = "text/event-stream",
             .headers = {{"X-Accel-Buffering", "no"}},
             .next = [events] { return events->next(); }};
+}
+
+Service::Service(Processes& processes, const Options& options)
+    : server_(
+          options.address, [this](const Request& request) { return site_.answer(request); },
+          options.limits),
+      watcher_(processes, options.token.empty() ? KeepProfiles::no : KeepProfiles::yes),
+      gate_(options.address, options.token, server_.port()),
+      site_(watcher_, gate_) {
+    take_round();
+    const std::chrono::milliseconds period = options.period;
+    rounds_ =
+        std::jthread([this, period](const std::stop_token& stop) { take_rounds(stop, period); });
+    answers_ = std::jthread([this](const std::stop_token& stop) {
+        const std::stop_callback end(stop, [this] { server_.stop(); });
+        server_.run();
+    });
+}
+
+/// A round that fails, for example for lack of memory, is skipped.
+void Service::take_round() {
+    try {
+        watcher_.round(
+            {nanoseconds<std::chrono::steady_clock>(), nanoseconds<std::chrono::system_clock>()});
+        server_.wake();
+    } catch (const std::exception& error) {
+        print_error(
+            fmt::format("tensorpool: serve: the processes could not be read: {}", error.what()));
+    }
+}
+
+void Service::take_rounds(const std::stop_token& stop, std::chrono::milliseconds period) {
+    std::mutex mutex;
+    std::condition_variable_any stopped;
+    std::unique_lock lock(mutex);
+    for (auto due = std::chrono::steady_clock::now();; take_round()) {
+        due = std::max(due + period, std::chrono::steady_clock::now());
+        stopped.wait_until(lock, stop, due, [] { return false; });
+        if (stop.stop_requested()) return;
+    }
 }
 
 }  // namespace tensorpool::command::serve

@@ -1,26 +1,21 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "common/units.hpp"
 
 namespace tensorpool::command::trim {
 
-/// The memory of a process.
 struct Memory {
     std::uint64_t capacity_bytes = 0;  ///< of all its pools
     std::uint64_t resident_bytes = 0;  ///< of the process; 0: unknown
 };
 
-/// The result of a request to trim.
 struct Outcome {
     std::uint64_t process = 0;
     double seconds = 0;  ///< until the answer, or the time waited for it
     Memory before;
     Memory after;
-    std::optional<std::uint64_t> trimmed_bytes;  ///< as the process reported; nothing: no answer
+    std::optional<std::uint64_t> trimmed_bytes =
+        {};  ///< as the process reported; nothing: no answer
 };
 
 std::string to_text(const Outcome& outcome, Sizes sizes);

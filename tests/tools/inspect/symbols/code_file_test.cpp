@@ -1,4 +1,3 @@
-#include "formats/symbols/code_file.hpp"
 
 #include <gtest/gtest.h>
 #include <link.h>

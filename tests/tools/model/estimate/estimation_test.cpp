@@ -1,4 +1,3 @@
-#include "inspect/model/estimation.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "serve/http/event_stream.hpp"
+#include "serve/statistics_site.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "serve/http/request_head.hpp"
+#include "serve/http/messages.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "doctor/diagnosis.hpp"
+#include "doctor/doctor.hpp"
 
 #include <gtest/gtest.h>
 

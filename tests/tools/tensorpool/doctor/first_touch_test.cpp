@@ -1,4 +1,4 @@
-#include "doctor/machine.hpp"
+#include "doctor/doctor.hpp"
 
 #include <gtest/gtest.h>
 

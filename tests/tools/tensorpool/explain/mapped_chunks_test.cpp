@@ -1,4 +1,4 @@
-#include "explain/memory_map.hpp"
+#include "explain/explanation.hpp"
 
 #include <gtest/gtest.h>
 

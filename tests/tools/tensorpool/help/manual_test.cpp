@@ -10,7 +10,6 @@
 
 #include "command.hpp"
 #include "help/help_text.hpp"
-#include "help/manual_pages.hpp"
 #include "support/run_program.hpp"
 
 namespace tensorpool::command {

@@ -1,24 +1,104 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-#include <functional>
+#include <sys/types.h>
+
+#include <filesystem>
 #include <list>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include <tensorpool/live_trace.hpp>
-#include <tensorpool/process_snapshot.hpp>
-#include <tensorpool/statistics_reader.hpp>
 
-#include "common/launch/observer.hpp"
-#include "common/launch/parts.hpp"
+#include "common/posix.hpp"
 #include "common/totals.hpp"
 
 namespace tensorpool::command::launch {
 
-/// The final statistics of a process that used a pool.
+/// Returns the file that a command name means, searching PATH as execvp(3) does; "" if there is
+/// none.
+std::string find_program(const std::string& word);
+
+/// Returns why the loader cannot preload our library into this program, as far as its file shows:
+/// it is statically linked, runs with elevated privileges, or is for another processor type. For a
+/// script, checks its interpreter. Returns "" if no obstacle was found.
+std::string problem_of_preloading(const std::string& path);
+
+/// The paths of the files that enable the parts. Files may be missing.
+struct PartPaths {
+    std::filesystem::path interposer;   ///< libtensorpool_interpose.so
+    std::filesystem::path torch;        ///< libtensorpool_torch.so
+    std::filesystem::path package;      ///< the folder of the Python package
+    std::filesystem::path site_folder;  ///< contains our sitecustomize.py
+};
+
+/// Finds the files relative to this command: in an installed tree, which may have been moved, or in
+/// the build folder that built it.
+PartPaths find_part_paths();
+PartPaths part_paths_beside(const std::filesystem::path& folder);
+
+enum class Part { malloc, numpy, torch, holders, profile };
+inline constexpr Part all_parts[] = {Part::malloc, Part::numpy, Part::torch, Part::holders,
+                                     Part::profile};
+
+/// The name in --with and in the notes of processes: "malloc".
+std::string_view name_of(Part part) noexcept;
+/// The name for people: "PyTorch".
+std::string_view title_of(Part part) noexcept;
+
+struct PlannedPart {
+    Part part;
+    std::string problem;  ///< why it cannot be enabled; "": it is enabled
+    bool is_put() const noexcept { return problem.empty(); }
+};
+
+/// Selects the parts: those that `with` names, or none for "none". If it names none of malloc,
+/// numpy and torch, all of these are selected; holders and profile are only if they are named.
+/// Throws CommandError if a named part cannot be enabled or does not exist. `program` is the file
+/// that will run; "": unknown.
+std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
+                                    const std::string& program);
+
+bool is_put(const std::vector<PlannedPart>& parts, Part part) noexcept;
+
+/// What a process of the program sent: descriptors of its shared memory, or a note.
+struct Message {
+    pid_t process = 0;
+    std::vector<Descriptor> files;
+    std::string note;
+};
+
+/// Receives messages from the processes of the program, on a socket in the abstract name space
+/// (unix(7)) with a random name. Accepts only processes of the same user, and one message from each
+/// connection.
+class Observer {
+public:
+    /// Throws CommandError.
+    Observer();
+    Observer(const Observer&) = delete;
+    Observer& operator=(const Observer&) = delete;
+
+    /// The value of TENSORPOOL_OBSERVER.
+    const std::string& name() const noexcept { return name_; }
+    /// Becomes readable when there may be a message.
+    int descriptor() const noexcept { return events_.number(); }
+    /// Takes the messages that have arrived. Never waits.
+    void take(const std::function<void(Message)>& use);
+
+private:
+    struct Caller {
+        Descriptor socket;
+        pid_t process;
+    };
+    bool accept_one();
+    void read_callers(const std::function<void(Message)>& use);
+    void add(Descriptor socket);
+
+    std::string name_;
+    Descriptor listening_;
+    Descriptor events_;
+    Descriptor spare_;             // closed to make room for a connection to reject
+    std::vector<Caller> callers_;  // connected, but without a message so far
+};
+
 struct ProcessResult {
     ProcessSnapshot snapshot;
     Totals totals;
@@ -39,7 +119,6 @@ public:
     void add(ProcessSnapshot snapshot, bool has_ended);
     /// Adds a note: "malloc" if the part is enabled, "numpy\n<reason>" if it failed.
     void add_note(const std::string& note);
-    /// Adds a message about something that could not be read.
     void add_problem(const std::string& what);
 
     /// The processes with the largest peaks, in that order.
@@ -62,7 +141,6 @@ private:
     std::vector<std::string> problems_;
 };
 
-/// Receives the recordings of the program's processes.
 class Recorder {
 public:
     Recorder() = default;
@@ -75,7 +153,6 @@ public:
     virtual std::size_t look(std::uint64_t process, LiveTrace& trace) = 0;
     /// Reads a process for the last time, because it has ended or its recording has.
     virtual void finish(std::uint64_t process, LiveTrace& trace) = 0;
-    /// Whether no more can be recorded.
     virtual bool is_full() const noexcept = 0;
     virtual void flush() = 0;
 };
@@ -97,20 +174,16 @@ public:
     /// `recorder` receives the recordings and must outlive this object; nullptr: none. Throws
     /// CommandError.
     Family(Recorder* recorder, Looks looks);
-    /// Like the other constructor, without callbacks.
     explicit Family(Recorder* recorder) : Family(recorder, Looks{}) {}
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
     /// Becomes readable when a member has ended.
     int descriptor() const noexcept { return events_.number(); }
-    /// Takes a message of a process: its files, or a note.
     void take(Message message);
-    /// Reads the final statistics of members that have ended.
     void take_ended();
     /// Reads the recorded entries. Returns the largest number of entries that one process had.
     std::size_t take_entries();
-    /// Calls `Looks::live` for each member.
     void look();
     int longest_pause_ms() const noexcept { return looks_.longest_pause_ms; }
     /// To be called after the program has ended: reads the statistics of the members that still
@@ -129,6 +202,9 @@ private:
     };
     using Members = std::list<Member>;
 
+    /// Returns whether `read` could read a process. Reports it if not.
+    template <class Read>
+    bool attempt(Read&& read);
     void add(Message message);
     void make_room(pid_t process);
     std::optional<LiveTrace> take_recording(Descriptor control, Descriptor rings);

@@ -7,16 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
-#include <filesystem>
-#include <string_view>
-#include <utility>
 
 #include <tensorpool/budget.hpp>
 
-#include "common/launch/parts.hpp"
-#include "common/launch/program.hpp"
 #include "common/printable.hpp"
 
 namespace tensorpool::command::launch {
@@ -36,7 +30,6 @@ public:
         remove(name + '=');
         variables_.push_back(name + '=' + value);
     }
-    /// Sets a variable unless the caller's environment has it.
     void set_by_default(const std::string& name, const std::string& value) {
         if (std::getenv(name.c_str()) == nullptr) set(name, value);
     }

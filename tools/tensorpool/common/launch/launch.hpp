@@ -3,20 +3,89 @@
 /// @file
 /// Runs a program with parts of tensorpool enabled in it, and follows its processes.
 
-#include <cstdint>
-#include <functional>
-#include <string>
-#include <vector>
+#include <sys/signalfd.h>
+#include <sys/types.h>
 
 #include "common/launch/family.hpp"
-#include "common/launch/parts.hpp"
+#include "common/settings.hpp"
 
 namespace tensorpool::command::launch {
 
-/// The program to start, and how.
+/// Receives the signals of this process through a descriptor, except those of its own faults.
+/// Construct it before starting the program; `restore` gives the program the caller's signal state.
+class Signals {
+public:
+    /// Throws CommandError.
+    Signals();
+    /// Drops pending signals, and restores the former handling.
+    ~Signals();
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+
+    int descriptor() const noexcept { return descriptor_.number(); }
+    /// Returns the signals that arrived since the last call.
+    std::vector<signalfd_siginfo> take() const;
+    /// Restores the former signal state. To be called in the child.
+    void restore() const noexcept;
+
+private:
+    sigset_t before_{};
+    struct sigaction child_before_ {};
+    Descriptor descriptor_;
+};
+
+/// Whether a process sent the signal, by kill(2) or similar. Signals of the terminal and the kernel
+/// reach the whole process group, and therefore the program itself.
+bool is_from_process(const signalfd_siginfo& signal) noexcept;
+/// Whether the kernel sent it to this process alone: the hangup of the terminal, which the first
+/// process of a session must pass on, or an alarm that was set before this process executed
+/// tensorpool (execve(2)).
+bool is_systems_to_us(const signalfd_siginfo& signal) noexcept;
+
+/// Performs the default action of the signal, which ends the process or stops it for a while.
+void take_effect(int signal) noexcept;
+/// Disables core dumps of this process, so that it does not overwrite the program's.
+void leave_no_core() noexcept;
+
+/// The error for a program that does not exist.
+CommandError no_such_program_error(const std::string& word);
+
+/// The program, as a child of this process in the same process group, with its terminal and
+/// streams. Signals from the terminal therefore reach it as if it ran alone.
+class Program {
+public:
+    /// Starts the program. `restore` is called in the child and restores the signal masks and
+    /// limits of the caller. Throws CommandError, with code 127 if the program does not exist and
+    /// 126 if it cannot be run.
+    Program(const std::vector<std::string>& command, std::vector<std::string> environment,
+            const std::function<void()>& restore);
+
+    pid_t process() const noexcept { return process_; }
+    bool has_ended() const noexcept { return has_ended_; }
+    /// The exit code of a program that has ended, or 0.
+    int code() const noexcept { return code_; }
+    /// The signal that ended it, or 0.
+    int signal() const noexcept { return signal_; }
+
+    /// Handles a signal to this process: passes it on, or checks the state of the program, and
+    /// stops if the program has stopped.
+    void take(const signalfd_siginfo& signal);
+
+private:
+    void look();
+    bool is_stopped() const;
+    void pass_on(const signalfd_siginfo& signal) const noexcept;
+
+    pid_t process_ = -1;
+    bool has_ended_ = false;
+    bool stopped_too_ = false;  // the next SIGCONT is for this process
+    int code_ = 0;
+    int signal_ = 0;
+};
+
 struct Arguments {
     std::vector<std::string> program;    ///< the program and its arguments
-    std::vector<std::string> with = {};  ///< names of parts, or none (parts.hpp)
+    std::vector<std::string> with = {};  ///< names of parts, or none
     std::string limit = {};              ///< a size; "": none
     std::string budget = {};             ///< a path; "": none
     std::string stacks = {};             ///< a size; "": no stacks
@@ -24,7 +93,6 @@ struct Arguments {
     bool is_recorded = false;
 };
 
-/// How the program ended, and its resource usage.
 struct Outcome {
     int code = 0;    ///< its exit code
     int signal = 0;  ///< the signal that ended it; 0: none
@@ -34,7 +102,6 @@ struct Outcome {
     std::uint64_t peak_resident_bytes = 0;  ///< of the process with the largest peak
 };
 
-/// A program that is ready to start.
 class Launch {
 public:
     /// `arguments` must outlive this object. Throws CommandError if the program does not exist, or

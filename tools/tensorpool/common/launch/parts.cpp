@@ -1,4 +1,4 @@
-#include "common/launch/parts.hpp"
+#include "common/launch/family.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>
@@ -7,14 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
-#include <optional>
 #include <sstream>
-#include <string>
-#include <string_view>
 #include <system_error>
 
 #include "common/printable.hpp"
@@ -105,8 +101,6 @@ fs::path build_folder_of(const fs::path& folder) {
     std::error_code ignored;
     return fs::exists(text + "/cmake_install.cmake", ignored) ? fs::path(text) : fs::path();
 }
-
-namespace fs = std::filesystem;
 
 #ifdef TENSORPOOL_RUN_SHARED
 constexpr bool is_shared = true;

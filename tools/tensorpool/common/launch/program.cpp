@@ -1,4 +1,4 @@
-#include "common/launch/program.hpp"
+#include "common/launch/launch.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -6,14 +6,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <utility>
 
-#include "common/posix.hpp"
 #include "common/printable.hpp"
-#include "common/settings.hpp"
 
 namespace tensorpool::command::launch {
 namespace {

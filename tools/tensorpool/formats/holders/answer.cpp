@@ -4,8 +4,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <optional>
-#include <string>
 
 #include <nlohmann/json.hpp>
 
@@ -13,10 +11,8 @@
 
 #include "common/html.hpp"
 #include "common/pause.hpp"
-#include "common/printable.hpp"
 #include "common/settings.hpp"
 #include "common/table.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command::holders {
 namespace {

@@ -3,19 +3,12 @@
 /// @file
 /// The answer of a process to the question what refers to its largest arrays.
 
-#include <chrono>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/units.hpp"
 
 namespace tensorpool::command::holders {
 
-/// Memory of an array, and what refers to it.
 struct HeldMemory {
     std::uint64_t bytes = 0;
     std::string type;  ///< "numpy.ndarray"
@@ -37,7 +30,6 @@ struct Answer {
 /// if it is no answer, or if the process reports that the search failed.
 Answer parse_answer(std::uint64_t process, std::string_view text);
 
-/// Formats the `top` largest.
 std::string to_text(const Answer& answer, std::uint64_t process, std::size_t top, Sizes sizes);
 std::string to_json(const Answer& answer, std::uint64_t process, std::size_t top);
 

@@ -1,15 +1,11 @@
-#include "formats/profile/interval.hpp"
+#include "formats/profile/formats.hpp"
 
 #include <fmt/format.h>
-
-#include <chrono>
 
 #include <tensorpool/profile_request.hpp>
 
 #include "common/pause.hpp"
-#include "common/printable.hpp"
 #include "common/settings.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command::profile {
 namespace {

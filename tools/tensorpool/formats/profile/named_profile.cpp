@@ -2,30 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <span>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
-
-#include "common/printable.hpp"
 
 namespace tensorpool::command::profile {
 namespace {
 
 constexpr const char* other_stacks = "[other stacks]";
-
-void add(ProfileSite& to, const ProfileSite& site) {
-    to.samples += site.samples;
-    to.live_bytes += site.live_bytes;
-    to.live_blocks += site.live_blocks;
-    to.allocated_bytes += site.allocated_bytes;
-    to.allocated_blocks += site.allocated_blocks;
-    to.peak_bytes += site.peak_bytes;
-    to.peak_blocks += site.peak_blocks;
-    for (std::size_t i = 0; i < to.lifetimes.size(); ++i) to.lifetimes[i] += site.lifetimes[i];
-}
 
 double estimated_blocks(const ProfileSite& site, Value value) noexcept {
     switch (value) {
@@ -72,7 +56,6 @@ void remove_outer_calls(Frames& innermost_first) {
     }
 }
 
-/// Describes successive calls that are not of Python.
 std::string text_of(std::span<const FrameName* const> calls) {
     if (calls.size() == 1) return to_short_text(*calls.front());
     const std::string library = library_of(*calls.front());
@@ -83,6 +66,32 @@ std::string text_of(std::span<const FrameName* const> calls) {
 }
 
 }  // namespace
+
+void add(ProfileSite& to, const ProfileSite& site) {
+    to.samples += site.samples;
+    to.live_bytes += site.live_bytes;
+    to.live_blocks += site.live_blocks;
+    to.allocated_bytes += site.allocated_bytes;
+    to.allocated_blocks += site.allocated_blocks;
+    to.peak_bytes += site.peak_bytes;
+    to.peak_blocks += site.peak_blocks;
+    for (std::size_t i = 0; i < to.lifetimes.size(); ++i) to.lifetimes[i] += site.lifetimes[i];
+}
+
+void drop_unused_frames(HeapProfile& profile) {
+    std::unordered_map<std::uint32_t, std::uint32_t> numbers;
+    std::vector<ProfileFrame> used;
+    for (ProfileSite& site : profile.sites) {
+        std::erase_if(site.stack, [&](auto index) { return index >= profile.frames.size(); });
+        for (std::uint32_t& index : site.stack) {
+            const auto next = static_cast<std::uint32_t>(used.size());
+            const auto [at, is_new] = numbers.try_emplace(index, next);
+            if (is_new) used.push_back(std::move(profile.frames[index]));
+            index = at->second;
+        }
+    }
+    profile.frames = std::move(used);
+}
 
 std::string_view name_of(Value value) noexcept {
     constexpr std::string_view names[] = {"live", "peak", "allocated"};

@@ -1,30 +1,27 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
 
 #include <tensorpool/heap_profile.hpp>
 
 #include "common/cells.hpp"
 #include "formats/symbols/frame_names.hpp"
-#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::profile {
 
+/// Adds all values of a site to another.
+void add(ProfileSite& to, const ProfileSite& site);
+/// Removes the frames that no site uses, and the indices beyond the frames.
+void drop_unused_frames(HeapProfile& profile);
+
 /// The value of a site that sorts the sites and that exports contain.
 enum class Value { live, peak, allocated };
-/// Returns "live", "peak" or "allocated".
 std::string_view name_of(Value value) noexcept;
 std::uint64_t bytes_of(const ProfileSite& site, Value value) noexcept;
 /// Returns the number of blocks: at least 1 if the site has bytes, although it is an estimate. Some
 /// readers reject bytes without blocks.
 std::uint64_t blocks_of(const ProfileSite& site, Value value) noexcept;
 
-/// A heap profile with the names of its frames.
 struct NamedProfile {
     /// The sites with the most bytes come first. Each stack has its outermost call first, without
     /// the calls of tensorpool itself and without indices beyond `frames`.

@@ -1,13 +1,8 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <ctime>
 
-#include "common/cells.hpp"
-#include "common/table.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::profile {
 namespace {

@@ -1,11 +1,4 @@
-#include "formats/profile/site_metrics.hpp"
-
-#include <algorithm>
-#include <map>
-#include <string>
-#include <utility>
-
-#include "common/html.hpp"
+#include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::profile {
 namespace {
@@ -26,7 +19,6 @@ std::string label_of(const NamedProfile& named, const ProfileSite& site) {
     return "..." + line.substr(cut);
 }
 
-/// Returns the lines with the most live bytes.
 std::vector<Line> largest_lines(const NamedProfile& named) {
     std::map<std::string, Line> by_label;
     for (const ProfileSite& site : named.profile.sites) {

@@ -1,11 +1,14 @@
 #include "formats/symbols/frame_names.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <string_view>
+#include <cstring>
+
+#include "common/posix.hpp"
 
 namespace tensorpool::command::symbols {
 namespace {
@@ -111,6 +114,22 @@ void name_python(FrameName& name) {
 }
 
 }  // namespace
+
+void CodeFile::open(const std::string& path) {
+    if (!path.starts_with('/')) {
+        problem_ = "is not an absolute path";
+        return;
+    }
+    const Descriptor file = open_regular_file(path);
+    struct stat about {};
+    if (!file || ::fstat(file.number(), &about) != 0) {
+        problem_ = errno == 0 ? "is not a regular file" : std::strerror(errno);
+        return;
+    }
+    changed_unix_ns_ = static_cast<std::uint64_t>(about.st_mtim.tv_sec) * 1'000'000'000 +
+                       static_cast<std::uint64_t>(about.st_mtim.tv_nsec);
+    open_symbols(path, file.number());
+}
 
 std::string short_name(std::string_view function) {
     std::string name;

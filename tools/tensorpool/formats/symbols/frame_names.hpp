@@ -1,22 +1,50 @@
 #pragma once
 
-#include <cstdint>
-#include <span>
-#include <string>
+#include <memory>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
-#include "formats/symbols/code_file.hpp"
 #include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::symbols {
+
+struct CodeLocation {
+    std::string function;  ///< demangled; "": unknown
+    std::string file;      ///< source file; "": unknown
+    int line = 0;
+};
+
+/// The symbols of a program or library, read with elfutils' libdw if the project was built with it.
+/// The path may come from a hostile trace, so only a regular file is opened, nothing is executed,
+/// and nothing is fetched over a network.
+class CodeFile {
+public:
+    /// Opens the file. If it has no readable symbols, `problem()` is the reason.
+    explicit CodeFile(const std::string& path);
+    CodeFile(CodeFile&&) noexcept;
+    CodeFile& operator=(CodeFile&&) noexcept;
+    ~CodeFile();
+
+    const std::string& problem() const noexcept { return problem_; }
+    /// Returns the time of the last change in nanoseconds since 1970; 0 if it cannot be opened.
+    std::uint64_t changed_unix_ns() const noexcept { return changed_unix_ns_; }
+    /// Returns the location of an offset in the address space of the file's symbols.
+    CodeLocation find(std::uint64_t offset) const;
+
+private:
+    struct Symbols;
+    void open(const std::string& path);
+    void open_symbols(const std::string& path, int file);
+
+    std::string problem_;
+    std::uint64_t changed_unix_ns_ = 0;
+    std::unique_ptr<Symbols> symbols_;
+};
 
 /// Returns a demangled function name without its parameters and template arguments, such as
 /// "std::vector<>::push_back".
 std::string short_name(std::string_view function);
 
-/// The name of a stack frame in a recording.
 struct FrameName {
     std::string module;  ///< path
     std::uint64_t offset = 0;
@@ -24,7 +52,6 @@ struct FrameName {
     bool is_python = false;
     bool internal = false;  ///< part of an allocator, a standard library or a package of Python
 };
-/// Returns whether a module of a recording is a function of Python.
 bool is_python(std::string_view module) noexcept;
 /// Returns whether a path is that of a shared library of tensorpool.
 bool is_pools_library(std::string_view path) noexcept;

@@ -7,7 +7,7 @@
 
 #include <cstdlib>
 
-#include "formats/symbols/code_file.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::symbols {
 namespace {

@@ -1,6 +1,6 @@
 // Without elfutils' libdw, code locations are shown as modules and offsets.
 
-#include "formats/symbols/code_file.hpp"
+#include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::symbols {
 

@@ -1,13 +1,9 @@
 #include "formats/trace/history.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cstdint>
-#include <vector>
+#include <iterator>
 
 #include <tensorpool/detail/buckets.hpp>
-
-#include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
@@ -38,45 +34,72 @@ std::uint64_t round_pages(std::uint64_t pages) noexcept {
     return round_up(pages, std::uint64_t{1} << digits);
 }
 
-/// The open scopes of each thread, updated call by call.
-class OpenScopes {
-public:
-    static constexpr std::uint32_t none = UINT32_MAX;
-
-    explicit OpenScopes(const trace::Recording& recording) : open_(recording.threads.size()) {}
-
-    /// Requires: calls are taken in order.
-    void take(const trace::Call& call);
-    /// Returns the source of the innermost open scope, or `none` if no scope is open.
-    std::uint32_t innermost(std::uint32_t thread) const noexcept {
-        return open_[thread].empty() ? none : open_[thread].back();
-    }
-
-private:
-    void close(std::vector<std::uint32_t>& open, std::uint32_t source);
-
-    std::vector<std::vector<std::uint32_t>> open_;  // for each thread, the innermost last
-};
-
 // A scope may end before one that began inside it. The search for it is limited, so that a hostile
 // file cannot make it take forever.
 constexpr std::ptrdiff_t max_depth_searched = 256;
 
-void OpenScopes::take(const trace::Call& call) {
-    auto& open = open_[call.thread];
+/// Updates the open scopes of a thread, the innermost last.
+void take(const Call& call, std::vector<std::uint32_t>& open) {
     if (call.action == TraceAction::scope_begin) open.push_back(call.source);
-    if (call.action == TraceAction::scope_end) close(open, call.source);
-}
-
-void OpenScopes::close(std::vector<std::uint32_t>& open, std::uint32_t source) {
+    if (call.action != TraceAction::scope_end) return;
     const auto end = open.rend() - open.rbegin() > max_depth_searched
                          ? open.rbegin() + max_depth_searched
                          : open.rend();
-    const auto found = std::find(open.rbegin(), end, source);
+    const auto found = std::find(open.rbegin(), end, call.source);
     if (found != end) open.erase(std::next(found).base());
 }
 
 }  // namespace
+
+RangeSet::Ends::iterator RangeSet::erase(Ends::iterator at) {
+    bytes_ -= at->second - at->first;
+    return ends_.erase(at);
+}
+
+void RangeSet::insert(Range range) {
+    ends_.emplace(range.begin, range.end);
+    bytes_ += range.bytes();
+}
+
+bool RangeSet::add(Range range) {
+    if (range.begin == range.end) return false;
+    auto at = ends_.upper_bound(range.begin);
+    if (at != ends_.begin() && std::prev(at)->second >= range.begin) --at;
+    // Most blocks reuse the addresses of earlier ones.
+    if (at != ends_.end() && at->first <= range.begin && at->second >= range.end) return true;
+    bool touched = false;
+    while (at != ends_.end() && at->first <= range.end) {
+        range.begin = std::min(range.begin, at->first);
+        range.end = std::max(range.end, at->second);
+        at = erase(at);
+        touched = true;
+    }
+    insert(range);
+    return touched;
+}
+
+void RangeSet::remove(Range range) {
+    if (range.begin == range.end) return;
+    auto at = ends_.upper_bound(range.begin);
+    if (at != ends_.begin() && std::prev(at)->second > range.begin) --at;
+    while (at != ends_.end() && at->first < range.end) {
+        const auto [begin, end] = *at;
+        at = erase(at);
+        if (begin < range.begin) insert({begin, range.begin});
+        if (end > range.end) insert({range.end, end});
+    }
+}
+
+bool RangeSet::contains(std::uint64_t address) const {
+    const auto after = ends_.upper_bound(address);
+    return after != ends_.begin() && std::prev(after)->second > address;
+}
+
+std::vector<Range> RangeSet::all() const {
+    std::vector<Range> ranges;
+    for (const auto& [begin, end] : ends_) ranges.push_back({begin, end});
+    return ranges;
+}
 
 std::uint64_t pool_block_bytes(std::uint64_t bytes, unsigned alignment_log2) noexcept {
     if (bytes > beyond_all_pools || alignment_log2 > 60) return bytes;
@@ -117,12 +140,13 @@ std::uint64_t History::last_ns() const noexcept {
 }
 
 void History::find_scopes() {
-    OpenScopes open(recording_);
+    std::vector<std::vector<std::uint32_t>> open(recording_.threads.size());
     for (std::uint32_t call = 0; call < recording_.calls.size(); ++call) {
-        open.take(recording_.calls[call]);
+        const std::vector<std::uint32_t>& scopes = open[recording_.calls[call].thread];
+        take(recording_.calls[call], open[recording_.calls[call].thread]);
         const std::uint32_t lifetime = begun_by_[call];
         if (lifetime == Lifetime::none) continue;
-        facts_[lifetime].scope = open.innermost(recording_.calls[call].thread);
+        if (!scopes.empty()) facts_[lifetime].scope = scopes.back();
         facts_[lifetime].stack = recording_.calls[call].stack;
         facts_[lifetime].born = call;
     }

@@ -3,13 +3,44 @@
 /// @file
 /// The blocks of a recording, with facts about each besides its lifetime.
 
-#include <cstdint>
-#include <limits>
-#include <vector>
+#include <map>
 
 #include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::trace {
+
+/// The addresses [begin, end).
+struct Range {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    std::uint64_t bytes() const noexcept { return end - begin; }
+};
+
+/// Returns the range of `bytes` bytes from `address` on, cut at the end of the address space.
+inline Range range_of(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const std::uint64_t max_bytes = UINT64_MAX - address;
+    return {address, address + (bytes < max_bytes ? bytes : max_bytes)};
+}
+
+/// A set of addresses, as ranges that do not touch.
+class RangeSet {
+public:
+    /// Adds a range. Returns whether it touched one that was there.
+    bool add(Range range);
+    void remove(Range range);
+
+    bool contains(std::uint64_t address) const;
+    std::uint64_t bytes() const noexcept { return bytes_; }
+    std::vector<Range> all() const;
+
+private:
+    using Ends = std::map<std::uint64_t, std::uint64_t>;  // by begin
+    Ends::iterator erase(Ends::iterator at);
+    void insert(Range range);
+
+    Ends ends_;
+    std::uint64_t bytes_ = 0;
+};
 
 /// Returns the size of the block that a pool hands out for `bytes` bytes with an alignment of 2 to
 /// the power of `alignment_log2`: that of a bucket up to 64 KiB, whole pages above.
@@ -33,11 +64,10 @@ public:
     const LifetimeOrder& order() const noexcept { return order_; }
     const std::vector<Lifetime>& lifetimes() const noexcept { return order_.lifetimes(); }
     const BlockFacts& facts(std::size_t lifetime) const noexcept { return facts_[lifetime]; }
-    /// Returns the time of a call; for `Life::none` that of the first call.
+    /// Returns the time of a call; for `Lifetime::none` that of the first call.
     std::uint64_t time_of(std::uint32_t call) const noexcept;
     std::uint64_t first_ns() const noexcept { return time_of(Lifetime::none); }
     std::uint64_t last_ns() const noexcept;
-    /// Returns whether the block was alive after call number `call`.
     bool is_alive(const Lifetime& lifetime, std::uint32_t call) const noexcept {
         return (lifetime.begin == Lifetime::none || lifetime.begin <= call) &&
                (lifetime.end == Lifetime::none || lifetime.end > call);

@@ -3,17 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 #include <queue>
-#include <string_view>
-#include <unordered_map>
-#include <utility>
 
-#include "formats/trace/input.hpp"
 #include "formats/trace/recording_builder.hpp"
-#include "formats/trace/rmm_log.hpp"
-#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
@@ -30,6 +23,10 @@ std::string shown_beginning(std::string_view beginning) {
     return fmt::format("a file that begins with \"{}\"", printable(beginning.substr(0, 24)));
 }
 
+bool is_trace(std::string_view beginning) {
+    return beginning.starts_with(std::string_view(trace_magic, sizeof trace_magic));
+}
+
 Recording read_trace(Input&& input) {
     RecordingBuilder builder(input.name());
     TraceFile file(std::move(input));
@@ -39,9 +36,7 @@ Recording read_trace(Input&& input) {
 
 Recording read(Input&& input) {
     const std::string beginning = beginning_of(input);
-    const bool is_trace = beginning.size() >= sizeof trace_magic &&
-                          std::memcmp(beginning.data(), trace_magic, sizeof trace_magic) == 0;
-    if (is_trace) return read_trace(std::move(input));
+    if (is_trace(beginning)) return read_trace(std::move(input));
     if (beginning.starts_with(rmm_log_beginning)) return read_rmm_log(input);
     throw TraceError(input.name(), 0,
                      fmt::format("found {}; expected a trace, which begins with TPTRACE, or a log "
@@ -206,6 +201,15 @@ std::uint64_t alignment_of(const Recording& recording, const Lifetime& lifetime)
 }
 
 }  // namespace
+
+bool is_recording(std::string_view beginning) {
+    return is_trace(beginning) || beginning.starts_with(rmm_log_beginning);
+}
+
+std::string RecordedSource::name_and_kind() const {
+    constexpr std::array names = {"pool", "arena", "scratch", "scope", "device", "planned"};
+    return fmt::format("{} ({})", name, names[static_cast<std::size_t>(kind) - 1]);
+}
 
 Recording read_recording(const std::string& path) {
     return read(Input(path));

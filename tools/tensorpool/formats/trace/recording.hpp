@@ -3,12 +3,7 @@
 /// @file
 /// A trace in memory: all calls of all its processes, in order of time.
 
-#include <cstddef>
-#include <cstdint>
 #include <limits>
-#include <span>
-#include <string>
-#include <vector>
 
 #include <tensorpool/memory_plan.hpp>
 #include <tensorpool/trace_format.hpp>
@@ -37,6 +32,9 @@ struct RecordedSource {
     TraceSource kind = TraceSource::pool;
     std::uint64_t number = 0;
     std::string name;
+
+    /// Returns "global (pool)".
+    std::string name_and_kind() const;
 };
 
 struct RecordedModule {
@@ -63,7 +61,6 @@ struct Call {
     std::uint16_t stream = 0;  ///< of a device's block: index into Recording::streams
 };
 
-/// A change of a source's capacity.
 struct CapacityChange {
     std::uint64_t time_ns = 0;  ///< like Call::time_ns
     std::uint64_t bytes = 0;
@@ -91,6 +88,8 @@ struct Recording {
     std::uint64_t cut_bytes = 0;      ///< incomplete chunk at the end of the file
 };
 
+/// Returns whether a file with these first bytes, at least 64 if it has as many, is a recording.
+bool is_recording(std::string_view beginning);
 /// Reads a trace, or a log of RMM (CSV with Thread,Time,Action,Pointer,Size,Stream), distinguished
 /// by the first line. Throws TraceError if the file is damaged, and CommandError if it cannot be
 /// opened. Takes about 45 bytes per call.
@@ -118,7 +117,6 @@ struct Lifetime {
 /// was dropped, its lifetime ends when its address is allocated again.
 std::vector<Lifetime> lifetimes_of(const Recording& recording);
 
-/// Lifetimes in the order of time.
 class LifetimeOrder {
 public:
     /// Requires: `lifetimes` are in order of their beginnings.

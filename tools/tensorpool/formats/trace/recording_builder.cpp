@@ -3,11 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
-#include <functional>
 #include <queue>
-#include <utility>
 
 namespace tensorpool::command::trace {
 namespace {

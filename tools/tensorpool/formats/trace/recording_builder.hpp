@@ -3,14 +3,8 @@
 /// @file
 /// Builds a recording from the chunks of a trace file.
 
-#include <cstddef>
-#include <cstdint>
 #include <deque>
-#include <map>
-#include <string>
 #include <unordered_map>
-#include <utility>
-#include <vector>
 
 #include "formats/trace/recording.hpp"
 #include "formats/trace/trace_file.hpp"
@@ -143,14 +137,12 @@ private:
     };
     static constexpr std::uint32_t no_thread = 0xffffffff;
 
-    // recording_builder.cpp
     [[noreturn]] void fail(const TraceChunk& chunk, const std::string& what) const;
     void add_process(const TraceChunk& chunk);
     Process& process_of(const TraceChunk& chunk);
     void add_names(Process& process, const TraceChunk& chunk);
     void add_modules(Process& process, const TraceChunk& chunk);
 
-    // recording_entries.cpp
     void add_entries(Process& process, const TraceChunk& chunk);
     void check(const TraceChunk& chunk, const TraceEntry& entry) const;
     void add_call(Process& process, Ring& ring, const TraceEntry& entry);
@@ -173,5 +165,12 @@ private:
     // By the process number in chunks; if a number occurs twice, the last process.
     std::unordered_map<std::uint32_t, Process*> by_number_;
 };
+
+/// The first line of a log of RMM's logging_resource_adaptor.
+inline constexpr std::string_view rmm_log_beginning = "Thread,Time,Action,Pointer,Size,Stream";
+
+/// Reads a log as one process with one pool, "rmm". Times are times of day; if they go back by half
+/// a day or more, the next day has begun. Streams are ignored. Throws TraceError.
+Recording read_rmm_log(Input& input);
 
 }  // namespace tensorpool::command::trace

@@ -1,19 +1,10 @@
-#include "formats/trace/rmm_log.hpp"
+#include "formats/trace/recording_builder.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdint>
 #include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <unordered_map>
-#include <vector>
-
-#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 namespace {

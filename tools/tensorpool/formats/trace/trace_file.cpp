@@ -1,16 +1,23 @@
 #include "formats/trace/trace_file.hpp"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <zstd.h>
 
+#include <algorithm>
 #include <cstring>
-#include <utility>
-#include <vector>
-
-#include "formats/trace/input.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
+
+CommandError unreadable(const std::string& path, const char* why) {
+    return {finding,
+            fmt::format("{} cannot be read: {}; give a trace that `tensorpool record`, `tensorpool "
+                        "run --trace` or TENSORPOOL_TRACE wrote",
+                        printable(path), why)};
+}
 
 /// Allows for larger headers of later versions.
 constexpr std::uint32_t max_header_bytes = 4096;
@@ -101,74 +108,93 @@ std::string problem_of(const TraceChunkHeader& header) {
 
 }  // namespace
 
-struct TraceFile::State {
-    Input input;
-    std::uint64_t at = 0;
-    std::uint64_t expanded = 0;  // total size of all payloads so far, decompressed
-    std::vector<std::byte> stored = {};
-    std::vector<std::byte> payload = {};
-
-    explicit State(Input&& from) : input(std::move(from)) { read_header(); }
-
-    [[noreturn]] void fail(std::uint64_t offset, const std::string& what) const {
-        throw TraceError(input.name(), offset, what);
+// Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
+Input::Input(const std::string& path)
+    : name_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK)) {
+    struct stat status = {};
+    if (!file_ || fstat(file_.number(), &status) != 0) {
+        throw unreadable(path, std::strerror(errno));
     }
-    void read_header();
-    bool read_chunk_header(TraceChunkHeader& header);
-    bool is_whole(const TraceChunkHeader& header) const;
-    bool read_payload(const TraceChunkHeader& header);
-    void decompress(const TraceChunkHeader& header);
-    void check_frame(const TraceChunkHeader& header) const;
-    void check_expansion(const TraceChunkHeader& header);
-};
+    if (!S_ISREG(status.st_mode)) throw unreadable(path, "not a regular file");
+    bytes_ = static_cast<std::uint64_t>(status.st_size);
+}
 
-void TraceFile::State::read_header() {
+Input::Input(std::span<const std::byte> bytes, std::string name)
+    : name_(std::move(name)), memory_(bytes), bytes_(bytes.size()) {}
+
+std::size_t Input::read(std::uint64_t offset, std::span<std::byte> to) {
+    if (offset >= bytes_) return 0;
+    to = to.first(static_cast<std::size_t>(std::min<std::uint64_t>(to.size(), bytes_ - offset)));
+    if (!file_) {
+        if (!to.empty()) std::memcpy(to.data(), memory_.data() + offset, to.size());
+        return to.size();
+    }
+    std::size_t done = 0;
+    while (done < to.size()) {
+        const ssize_t count = pread(file_.number(), to.data() + done, to.size() - done,
+                                    static_cast<off_t>(offset + done));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw unreadable(name_, std::strerror(errno));
+        if (count == 0) {
+            bytes_ = offset + done;  // another process truncated the file
+            break;
+        }
+        done += static_cast<std::size_t>(count);
+    }
+    return done;
+}
+
+void TraceFile::fail(std::uint64_t offset, const std::string& what) const {
+    throw TraceError(input_.name(), offset, what);
+}
+
+void TraceFile::read_header() {
     TraceHeader header{};
-    const std::size_t got = input.read(0, std::as_writable_bytes(std::span(&header, 1)));
+    const std::size_t got = input_.read(0, std::as_writable_bytes(std::span(&header, 1)));
     if (got < sizeof header) {
         fail(got,
              fmt::format("found the end of the file; expected a trace, whose header takes {} B",
                          sizeof header));
     }
     if (const std::string problem = problem_of(header); !problem.empty()) fail(0, problem);
-    at = header.header_bytes;
+    at_ = header.header_bytes;
 }
 
-bool TraceFile::State::read_chunk_header(TraceChunkHeader& header) {
+bool TraceFile::read_chunk_header(TraceChunkHeader& header) {
     const auto to = std::as_writable_bytes(std::span(&header, 1));
-    if (input.read(at, to) < sizeof header) return false;
-    if (const std::string problem = problem_of(header); !problem.empty()) fail(at, problem);
+    if (input_.read(at_, to) < sizeof header) return false;
+    if (const std::string problem = problem_of(header); !problem.empty()) fail(at_, problem);
     return true;
 }
 
-bool TraceFile::State::is_whole(const TraceChunkHeader& header) const {
-    const std::uint64_t begin = at + sizeof header;
-    return input.bytes() >= begin && input.bytes() - begin >= header.stored_bytes;
+bool TraceFile::is_whole(const TraceChunkHeader& header) const {
+    const std::uint64_t begin = at_ + sizeof header;
+    return input_.bytes() >= begin && input_.bytes() - begin >= header.stored_bytes;
 }
 
 // Returns false if the file was truncated in the meantime.
-bool TraceFile::State::read_payload(const TraceChunkHeader& header) {
+bool TraceFile::read_payload(const TraceChunkHeader& header) {
     const bool is_raw = header.compression == TraceCompression::none;
-    std::vector<std::byte>& to = is_raw ? payload : stored;
+    std::vector<std::byte>& to = is_raw ? payload_ : stored_;
     to.resize(static_cast<std::size_t>(header.stored_bytes));
-    if (input.read(at + sizeof header, to) < to.size()) return false;
+    if (input_.read(at_ + sizeof header, to) < to.size()) return false;
     if (!is_raw) decompress(header);
     return true;
 }
 
 // Validates a frame before its stated size is allocated.
-void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
-    const std::uint64_t begin = at + sizeof header;
-    const std::size_t frame = ZSTD_findFrameCompressedSize(stored.data(), stored.size());
+void TraceFile::check_frame(const TraceChunkHeader& header) const {
+    const std::uint64_t begin = at_ + sizeof header;
+    const std::size_t frame = ZSTD_findFrameCompressedSize(stored_.data(), stored_.size());
     if (ZSTD_isError(frame) != 0) {
         fail(begin, fmt::format("not a zstd frame ({}); expected one of {} B",
-                                ZSTD_getErrorName(frame), stored.size()));
+                                ZSTD_getErrorName(frame), stored_.size()));
     }
-    if (frame != stored.size()) {
-        fail(begin,
-             fmt::format("found a zstd frame of {} B; expected one of {} B", frame, stored.size()));
+    if (frame != stored_.size()) {
+        fail(begin, fmt::format("found a zstd frame of {} B; expected one of {} B", frame,
+                                stored_.size()));
     }
-    const unsigned long long content = ZSTD_getFrameContentSize(stored.data(), stored.size());
+    const unsigned long long content = ZSTD_getFrameContentSize(stored_.data(), stored_.size());
     if (content != header.bytes) {
         fail(begin, fmt::format("found a zstd frame {}; expected one of {} B when decompressed",
                                 content >= ZSTD_CONTENTSIZE_ERROR
@@ -179,55 +205,46 @@ void TraceFile::State::check_frame(const TraceChunkHeader& header) const {
 }
 
 // One chunk of the maximum size is always accepted.
-void TraceFile::State::check_expansion(const TraceChunkHeader& header) {
-    const std::uint64_t end = at + sizeof header + header.stored_bytes;
-    expanded += header.bytes;
-    if (expanded <= max_trace_chunk_bytes || expanded / max_expansion <= end) return;
-    fail(at + sizeof header,
+void TraceFile::check_expansion(const TraceChunkHeader& header) {
+    const std::uint64_t end = at_ + sizeof header + header.stored_bytes;
+    expanded_ += header.bytes;
+    if (expanded_ <= max_trace_chunk_bytes || expanded_ / max_expansion <= end) return;
+    fail(at_ + sizeof header,
          fmt::format("found {} B when decompressed in {} B so far; expected at most {} times "
                      "as much",
-                     expanded, end, max_expansion));
+                     expanded_, end, max_expansion));
 }
 
-void TraceFile::State::decompress(const TraceChunkHeader& header) {
+void TraceFile::decompress(const TraceChunkHeader& header) {
     check_frame(header);
     check_expansion(header);
-    payload.resize(static_cast<std::size_t>(header.bytes));
+    payload_.resize(static_cast<std::size_t>(header.bytes));
     const std::size_t got =
-        ZSTD_decompress(payload.data(), payload.size(), stored.data(), stored.size());
+        ZSTD_decompress(payload_.data(), payload_.size(), stored_.data(), stored_.size());
     if (ZSTD_isError(got) != 0) {
-        fail(at + sizeof header,
+        fail(at_ + sizeof header,
              fmt::format("found a damaged zstd frame ({}); expected one of {} B when decompressed",
                          ZSTD_getErrorName(got), header.bytes));
     }
 }
 
-TraceFile::TraceFile(const std::string& path) : state_(std::make_unique<State>(Input(path))) {}
-TraceFile::TraceFile(std::span<const std::byte> bytes, std::string name)
-    : state_(std::make_unique<State>(Input(bytes, std::move(name)))) {}
-TraceFile::TraceFile(Input&& input) : state_(std::make_unique<State>(std::move(input))) {}
-TraceFile::TraceFile(TraceFile&&) noexcept = default;
-TraceFile& TraceFile::operator=(TraceFile&&) noexcept = default;
-TraceFile::~TraceFile() = default;
-
 bool TraceFile::next(TraceChunk& chunk) {
-    State& state = *state_;
     TraceChunkHeader header{};
-    while (state.read_chunk_header(header) && state.is_whole(header)) {
-        const std::uint64_t offset = state.at;
+    while (read_chunk_header(header) && is_whole(header)) {
+        const std::uint64_t offset = at_;
         const bool is_known = record_bytes(header.kind) != 0;  // otherwise of a later version
-        if (is_known && !state.read_payload(header)) return false;
-        state.at += sizeof header + header.stored_bytes;
+        if (is_known && !read_payload(header)) return false;
+        at_ += sizeof header + header.stored_bytes;
         if (!is_known) continue;
-        chunk = {.offset = offset, .header = header, .payload = state.payload};
+        chunk = {.offset = offset, .header = header, .payload = payload_};
         return true;
     }
     return false;
 }
 
 std::uint64_t TraceFile::cut_bytes() const noexcept {
-    const std::uint64_t end = state_->input.bytes();
-    return end > state_->at ? end - state_->at : 0;
+    const std::uint64_t end = input_.bytes();
+    return end > at_ ? end - at_ : 0;
 }
 
 }  // namespace tensorpool::command::trace

@@ -1,9 +1,8 @@
-#include "inspect/model/contents.hpp"
+#include "inspect/model/model_report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 #include <unordered_map>
 

@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
-#include "inspect/model/estimation.hpp"
 #include "inspect/model/model_report.hpp"
 
 namespace tensorpool::command::model {

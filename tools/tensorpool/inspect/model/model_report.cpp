@@ -7,10 +7,6 @@
 #include <tensorpool/detail/saturating.hpp>
 
 #include "common/cells.hpp"
-#include "common/printable.hpp"
-#include "common/units.hpp"
-#include "inspect/model/contents.hpp"
-#include "inspect/model/estimation.hpp"
 
 namespace tensorpool::command::model {
 namespace {

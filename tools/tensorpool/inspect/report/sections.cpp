@@ -1,4 +1,4 @@
-#include "inspect/report/sections.hpp"
+#include "inspect/report/reports.hpp"
 
 #include <fmt/format.h>
 
@@ -77,7 +77,6 @@ Cell name_cell(std::string name) {
     return {std::move(name), 0};
 }
 
-/// Returns the processes with the most bytes alive.
 std::vector<ProcessRow> largest(std::vector<ProcessRow> rows, std::size_t top) {
     if (rows.size() <= top) return rows;
     std::ranges::stable_sort(rows, std::ranges::greater{}, &ProcessRow::peak_bytes);
@@ -177,7 +176,6 @@ Section lifetimes(std::string id, std::string title, std::string note, const cha
     return section;
 }
 
-/// Returns the part of the bytes in pages that no block alive requested.
 double lost_part(const Level& level) {
     if (level.page_bytes <= level.alive_bytes) return 0;
     return static_cast<double>(level.page_bytes - level.alive_bytes) /
@@ -190,9 +188,8 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
         "fragmentation",
         "Fragmentation over time",
         "Each row is the moment with the most bytes alive in a twelfth of the time. IN BLOCKS "
-        "includes rounding, ON PAGES the rest of every page with a block, USED all addresses "
-        "that any block had so far. LOST is the part of the bytes on pages that was not "
-        "requested.",
+        "includes rounding, ON PAGES the rest of every page with a block, USED all addresses that "
+        "any block had so far. LOST is the part of the bytes on pages that was not requested.",
         {},
         {}};
     section.table.columns = {count_column("TIME"),    count_column("BLOCKS"),

@@ -7,11 +7,7 @@
 #include <exception>
 #include <limits>
 #include <list>
-#include <map>
-#include <optional>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -34,7 +30,7 @@ using boost::system::error_code;
 using namespace std::chrono_literals;
 
 // Each thread may wait for a process that is asked for its holders; one such request at a time is
-// answered (holder_answers.hpp).
+// answered.
 constexpr std::size_t worker_threads = 4;
 
 constexpr std::pair<const char*, const char*> protecting_headers[] = {

@@ -3,11 +3,9 @@
 /// @file
 /// Connections, with limits of time and size, on Boost.Asio.
 
-#include <functional>
 #include <memory>
 
-#include "serve/arguments.hpp"
-#include "serve/http/request_head.hpp"
+#include "serve/http/gate.hpp"
 
 namespace tensorpool::command::serve {
 
@@ -25,7 +23,6 @@ public:
     HttpServer(const HttpServer&) = delete;
     HttpServer& operator=(const HttpServer&) = delete;
 
-    /// Returns the port, which the system chose if 0 was requested.
     int port() const;
     /// Answers requests until `stop` is called. Then no answer is under way.
     void run();

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <functional>
 #include <iterator>
-#include <limits>
-#include <span>
-#include <utility>
 
-#include "serve/json.hpp"
+#include "formats/profile/named_profile.hpp"
+#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
@@ -91,36 +87,6 @@ void add_series(std::string& text, std::size_t series, std::span<const PoolSampl
     text += ']';
 }
 
-void add_up(ProfileSite& sum, const ProfileSite& site) {
-    sum.samples += site.samples;
-    sum.live_bytes += site.live_bytes;
-    sum.live_blocks += site.live_blocks;
-    sum.allocated_bytes += site.allocated_bytes;
-    sum.allocated_blocks += site.allocated_blocks;
-    sum.peak_bytes += site.peak_bytes;
-    sum.peak_blocks += site.peak_blocks;
-    for (std::size_t i = 0; i < sum.lifetimes.size(); ++i) sum.lifetimes[i] += site.lifetimes[i];
-}
-
-/// Removes the frames that no site uses.
-void drop_unused_frames(HeapProfile& profile) {
-    constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();
-    std::vector<std::uint32_t> numbers(profile.frames.size(), none);
-    std::vector<ProfileFrame> used;
-    for (ProfileSite& site : profile.sites) {
-        std::erase_if(site.stack, [&](std::uint32_t index) { return index >= numbers.size(); });
-        for (std::uint32_t& index : site.stack) {
-            std::uint32_t& number = numbers[index];
-            if (number == none) {
-                number = static_cast<std::uint32_t>(used.size());
-                used.push_back(std::move(profile.frames[index]));
-            }
-            index = number;
-        }
-    }
-    profile.frames = std::move(used);
-}
-
 }  // namespace
 
 void History::add(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
@@ -165,7 +131,7 @@ std::string History::to_json(std::uint64_t process, std::uint64_t time_ns) const
 
 HeapProfile fold_small_sites(HeapProfile profile, double min_part) {
     ProfileSite all;
-    for (const ProfileSite& site : profile.sites) add_up(all, site);
+    for (const ProfileSite& site : profile.sites) profile::add(all, site);
     const auto is_small = [&](const ProfileSite& site) {
         const auto below = [&](std::uint64_t part, std::uint64_t whole) {
             return part == 0 || static_cast<double>(part) < min_part * static_cast<double>(whole);
@@ -176,11 +142,12 @@ HeapProfile fold_small_sites(HeapProfile profile, double min_part) {
         std::stable_partition(profile.sites.begin(), profile.sites.end(), std::not_fn(is_small));
     if (small != profile.sites.end()) {
         ProfileSite folded;
-        std::for_each(small, profile.sites.end(), [&](const auto& site) { add_up(folded, site); });
+        std::for_each(small, profile.sites.end(),
+                      [&](const auto& site) { profile::add(folded, site); });
         profile.sites.erase(small, profile.sites.end());
         profile.sites.push_back(std::move(folded));
     }
-    drop_unused_frames(profile);
+    profile::drop_unused_frames(profile);
     return profile;
 }
 

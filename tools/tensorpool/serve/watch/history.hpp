@@ -4,15 +4,10 @@
 /// Ten minutes of samples of a process and of each of its present pools: every sample of the last
 /// two minutes, and before that one per five seconds.
 
-#include <array>
 #include <cmath>
-#include <cstddef>
-#include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include <tensorpool/heap_profile.hpp>
 #include <tensorpool/process_snapshot.hpp>

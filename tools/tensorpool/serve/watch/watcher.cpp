@@ -6,7 +6,150 @@
 #include <limits>
 #include <set>
 
+#include <nlohmann/json.hpp>
+
 namespace tensorpool::command::serve {
+namespace {
+
+using nlohmann::json;
+
+std::string text_of(const json& value) {
+    return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+std::string seconds(std::uint64_t ns) {
+    return fmt::format("{:.3f}", static_cast<double>(ns) / 1e9);
+}
+
+}  // namespace
+
+std::string json_string(std::string_view text) {
+    return text_of(json(text));
+}
+
+std::string to_json(const std::vector<ListedProcess>& processes) {
+    json list = json::array();
+    for (const ListedProcess& listed : processes) {
+        list.push_back({{"process", listed.process},
+                        {"name", listed.name},
+                        {"readable", listed.readable},
+                        {"problem", listed.problem},
+                        {"ended", listed.ended}});
+    }
+    return text_of(list);
+}
+
+std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
+    return fmt::format(R"({{"time":{},"snapshot":{},"rates":{}}})", seconds(snapshot.time_unix_ns),
+                       tensorpool::to_json(snapshot), tensorpool::to_json(rates));
+}
+
+std::string to_json(const TimelinePart& part) {
+    std::string entries;
+    for (const TimelineEntry& entry : part.entries) {
+        if (!entries.empty()) entries += ',';
+        entries += tensorpool::to_json(entry);
+    }
+    return fmt::format(R"({{"entries":[{}],"lost":{}}})", entries, part.lost);
+}
+
+std::string ended_json(std::uint64_t time_unix_ns) {
+    return fmt::format(R"({{"time":{}}})", seconds(time_unix_ns));
+}
+
+std::string error_json(std::string_view message) {
+    return fmt::format(R"({{"error":{}}})", json_string(message));
+}
+
+Moment::Moment(ProcessSnapshot snapshot, ProcessRates rates)
+    : snapshot_(std::move(snapshot)), rates_(std::move(rates)) {}
+
+const std::string& Moment::json() const {
+    std::call_once(written_, [this] { json_ = to_json(snapshot_, rates_); });
+    return json_;
+}
+
+void WatchedProcess::update(const ObservedProcess& observed, Processes& source, Now now) {
+    if (listed_.ended) return replace(observed, source, now);
+    // The process may have executed another program, which has another segment.
+    if (observed.name != listed_.name) reader_.reset();
+    listed_.name = observed.name;
+    listed_.readable = observed.readable;
+    listed_.problem = observed.problem;
+    if (!observed.readable) return reader_.reset();
+    try {
+        read(source);
+    } catch (const AttachError& error) {
+        if (error.failure() == AttachFailure::ended && moment_) return end(now);
+        fail(error);
+    }
+}
+
+/// The history of the ended process is kept if the new process with its id cannot be read.
+void WatchedProcess::replace(const ObservedProcess& observed, Processes& source, Now now) {
+    WatchedProcess next(listed_.process);
+    next.update(observed, source, now);
+    if (next.moment_) *this = std::move(next);
+}
+
+void WatchedProcess::read(Processes& source) {
+    if (!reader_) reader_ = source.attach(listed_.process);
+    keep(reader_->snapshot());
+}
+
+void WatchedProcess::keep(ProcessSnapshot snapshot) {
+    ProcessRates rates;
+    if (moment_) rates = difference(moment_->snapshot(), snapshot);
+    history_.add(snapshot, rates);
+    moment_ = std::make_shared<const Moment>(std::move(snapshot), std::move(rates));
+}
+
+void WatchedProcess::fail(const AttachError& error) {
+    reader_.reset();
+    listed_.readable = false;
+    listed_.problem = error.what();
+}
+
+void WatchedProcess::end(Now now) {
+    if (listed_.ended) return;
+    // The segment of a process that has ended stays readable while it is open. Keeping many open
+    // for ten minutes would take descriptors, so the entries are read now.
+    last_entries_ = entries_since(0);
+    reader_.reset();
+    listed_.ended = true;
+    ended_at_ = now;
+}
+
+void WatchedProcess::keep_profile(Now now) {
+    if (!profiles_.is_due(now.steady_ns)) return;
+    if (auto profile = read_profile()) profiles_.add(std::move(*profile), now.steady_ns);
+}
+
+std::optional<HeapProfile> WatchedProcess::read_profile() {
+    if (!reader_) return std::nullopt;
+    try {
+        return reader_->heap_profile();
+    } catch (const AttachError&) {
+        return std::nullopt;
+    }
+}
+
+TimelinePart WatchedProcess::entries_since(std::uint64_t number) {
+    if (listed_.ended) {
+        TimelinePart part = last_entries_;
+        std::erase_if(part.entries, [&](const auto& entry) { return entry.number <= number; });
+        if (number != 0) part.lost = 0;
+        return part;
+    }
+    TimelinePart nothing;
+    nothing.last = number;
+    if (!reader_) return nothing;
+    try {
+        return reader_->entries_since(number);
+    } catch (const AttachError&) {
+        return nothing;
+    }
+}
 
 void Watcher::round(Now now) {
     const std::lock_guard lock(mutex_);
@@ -64,29 +207,31 @@ std::uint64_t Watcher::list_version() const {
     return list_version_;
 }
 
+const WatchedProcess* Watcher::find(std::uint64_t process) const {
+    const auto found = watched_.find(process);
+    return found == watched_.end() ? nullptr : &found->second;
+}
+
 std::optional<View> Watcher::view(std::uint64_t process) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    if (found == watched_.end() || found->second.moment() == nullptr) return std::nullopt;
-    const WatchedProcess& watched = found->second;
-    return View{watched.moment(), watched.listed().ended, watched.ended_at().unix_ns};
+    const WatchedProcess* const watched = find(process);
+    if (watched == nullptr || watched->moment() == nullptr) return std::nullopt;
+    return View{watched->moment(), watched->listed().ended, watched->ended_at().unix_ns};
 }
 
 std::string Watcher::why_not(std::uint64_t process) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    if (found == watched_.end()) {
-        return fmt::format(
-            "process {} has no visible pool; /api/processes lists the processes that have",
-            process);
+    if (const WatchedProcess* const watched = find(process)) {
+        return fmt::format("process {} cannot be read: {}", process, watched->listed().problem);
     }
-    return fmt::format("process {} cannot be read: {}", process, found->second.listed().problem);
+    return fmt::format(
+        "process {} has no visible pool; /api/processes lists the processes that have", process);
 }
 
 std::string Watcher::history_json(std::uint64_t process, std::uint64_t time_ns) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    return found == watched_.end() ? "" : found->second.history().to_json(process, time_ns);
+    const WatchedProcess* const watched = find(process);
+    return watched == nullptr ? "" : watched->history().to_json(process, time_ns);
 }
 
 TimelinePart Watcher::entries_since(std::uint64_t process, std::uint64_t number) {
@@ -109,9 +254,8 @@ std::optional<HeapProfile> Watcher::profile(std::uint64_t process, std::uint64_t
 
 std::vector<std::uint64_t> Watcher::profile_times(std::uint64_t process) const {
     const std::lock_guard lock(mutex_);
-    const auto found = watched_.find(process);
-    if (found == watched_.end()) return {};
-    return found->second.profiles().times();
+    const WatchedProcess* const watched = find(process);
+    return watched == nullptr ? std::vector<std::uint64_t>() : watched->profiles().times();
 }
 
 std::vector<std::shared_ptr<const Moment>> Watcher::running() const {

@@ -1,9 +1,20 @@
-#include "common/end_signals.hpp"
+#include "common/posix.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <ctime>
 
 namespace tensorpool::command {
+
+Descriptor open_regular_file(const std::string& path) noexcept {
+    struct stat about {};
+    if (::stat(path.c_str(), &about) != 0) return {};
+    errno = 0;
+    if (!S_ISREG(about.st_mode)) return {};
+    return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
 
 EndSignals::EndSignals() {
     sigemptyset(&signals_);

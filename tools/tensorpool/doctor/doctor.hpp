@@ -1,16 +1,14 @@
 #pragma once
 
 /// @file
-/// The properties of the machine that `doctor` examines, with the page sizes that the kernel
-/// supports and the cost of touching a page for the first time.
+/// The properties of the machine that `doctor` examines, and its checks of them.
 
-#include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <string>
-#include <vector>
 
 #include <tensorpool/statistics_reader.hpp>
+
+#include "common/units.hpp"
 
 namespace tensorpool::command {
 
@@ -78,5 +76,28 @@ struct Machine {
 /// Examines this machine. Takes about 20 ms, mostly for page faults, and up to 15 ms more if the
 /// kernel provides pages of 16 KiB to 1 MiB.
 Machine examine_machine();
+
+enum class Verdict {
+    fine,
+    note,   ///< worth knowing
+    wrong,  ///< costs memory or time, or prevents reading: the exit status is 1
+};
+
+struct Diagnosis {
+    std::string what;  ///< such as "huge pages"
+    Verdict verdict = Verdict::fine;
+    std::string found;         ///< the value, or the setting
+    std::string advice;        ///< what it means and what to do; "" if there is nothing to add
+    std::string command = {};  ///< a shell command that does so; "" if there is none
+};
+
+std::vector<Diagnosis> diagnose(const Machine& machine, Sizes sizes);
+
+/// Formats the results for people, with a final newline. Lines have at most 79 columns, except
+/// commands.
+std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses);
+/// Formats one result as a JSON object, without a newline.
+std::string diagnosis_json(const Diagnosis& diagnosis);
+const char* to_string(Verdict verdict);
 
 }  // namespace tensorpool::command
