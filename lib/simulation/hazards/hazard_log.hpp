@@ -1,12 +1,21 @@
 #pragma once
 
+#include <cstdio>
 #include <unordered_map>
 
 #include <tensorpool/device/hazard.hpp>
 
+#include "device/call_errors.hpp"
 #include "simulation/hazards/vector_clock.hpp"
 
 namespace tensorpool::device {
+
+inline std::string text_of(StreamName stream) {
+    if (stream.is_host()) return "host";
+    const std::string device = to_string(Device{DeviceType::simulated, stream.device});
+    if (stream.number == 0) return "default stream of " + device;
+    return "stream " + std::to_string(stream.number) + " of " + device;
+}
 
 /// Stores the hazards found, each once for a kind and a pair of operations. It also stores the
 /// labels of operations, which reports quote.
@@ -17,16 +26,33 @@ public:
     HazardLog(bool on, std::size_t max_kept) : on_(on), max_kept_(max_kept) {}
 
     /// Returns the number of a label; equal texts have the same number.
-    std::uint32_t label(const std::string& text);
+    std::uint32_t label(const std::string& text) {
+        const auto [found, added] =
+            numbers_.try_emplace(text, static_cast<std::uint32_t>(labels_.size()));
+        if (added) labels_.push_back(text);
+        return found->second;
+    }
     /// Begins a new operation: pairs reported for the previous one may be reported again.
     void begin() noexcept { reported_.clear(); }
     /// Adds a hazard, unless this kind and pair of operations was already reported.
     void add(HazardKind kind, const Operation& operation, const Operation& other,
-             std::uintptr_t address, std::size_t bytes);
+             std::uintptr_t address, std::size_t bytes) {
+        if (!on_) return;
+        const Reported report = {kind, operation.number, other.number};
+        if (std::find(reported_.begin(), reported_.end(), report) != reported_.end()) return;
+        reported_.push_back(report);
+        ++count_;
+        if (kept_.size() >= max_kept_) return;
+        kept_.push_back({kind, describe(operation), describe(other),
+                         reinterpret_cast<const void*>(address), bytes});
+    }
 
     const std::vector<Hazard>& kept() const noexcept { return kept_; }
     std::uint64_t count() const noexcept { return count_; }
-    void clear() noexcept;
+    void clear() noexcept {
+        kept_.clear();
+        count_ = 0;
+    }
 
 private:
     struct Reported {
@@ -36,7 +62,10 @@ private:
         friend bool operator==(const Reported&, const Reported&) = default;
     };
 
-    HazardOperation describe(const Operation& operation) const;
+    HazardOperation describe(const Operation& operation) const {
+        if (operation.number == 0) return {};
+        return {labels_[operation.label], text_of(operation.stream), operation.number};
+    }
 
     bool on_;
     std::size_t max_kept_;
