@@ -6,9 +6,7 @@ namespace {
 // At most one page of each block: the pattern is visible, and untouched blocks stay cheap.
 constexpr std::size_t max_painted = 4096;
 
-constexpr std::uint32_t fresh_word = 0x7FEDBEEF;
-
-// a NaN, as float
+constexpr std::uint32_t fresh_word = 0x7FEDBEEF;  // a NaN, as float
 constexpr int freed_byte = 0xDD;
 
 // A function in a stream may touch any memory, so blocks are painted only while no work is queued.
