@@ -22,6 +22,13 @@ std::uint64_t next_id() noexcept {
 
 }  // namespace
 
+int existing_device(Backend& backend, int device, const std::string& who) {
+    const int count = backend.device_count();
+    if (device >= 0 && device < count) return device;
+    throw std::invalid_argument(who + "device is " + std::to_string(device) + "; there are " +
+                                std::to_string(count) + " of type " + to_string(backend.type()));
+}
+
 void refuse(const std::string& text) {
     throw DeviceError(DeviceStatus::invalid_argument, text);
 }

@@ -35,6 +35,10 @@ DeviceStatus status_after(Body&& body) {
     }
 }
 
+/// Returns the index of a device that exists. Throws std::invalid_argument for any other; `who`
+/// names the caller.
+int existing_device(Backend& backend, int device, const std::string& who);
+
 /// Throws DeviceError with invalid_argument.
 [[noreturn]] void refuse(const std::string& text);
 /// Throws DeviceError with invalid_argument for a priority outside the range.

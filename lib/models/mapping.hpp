@@ -5,7 +5,6 @@
 
 #include <tensorpool/mapped_file.hpp>
 
-#include "base/alignment.hpp"
 #include "platform/files/file_pages.hpp"
 #include "platform/files/input_file.hpp"
 #include "platform/memory/numa_policy.hpp"

@@ -11,7 +11,6 @@
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/simulation_options.hpp>
 
-#include "base/alignment.hpp"
 #include "device/host/range_map.hpp"
 #include "platform/platform.hpp"
 

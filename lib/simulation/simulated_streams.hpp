@@ -1,6 +1,5 @@
 #pragma once
 
-#include "device/call_errors.hpp"
 #include "simulation/hazards/watch.hpp"
 #include "simulation/schedule/scheduler.hpp"
 

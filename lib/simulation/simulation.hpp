@@ -1,9 +1,5 @@
 #pragma once
 
-#include <bit>
-#include <cstring>
-
-#include "platform/platform.hpp"
 #include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/simulated_streams.hpp"

@@ -5,6 +5,7 @@
 #include <tensorpool/device/device_allocation_error.hpp>
 
 #include "device/caching/blocks/block_heap.hpp"
+#include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
@@ -247,11 +248,8 @@ inline void check_limit(const CachingOptions& options, const char* name, double 
 /// Checks the options and returns the device's index. Throws std::invalid_argument that names the
 /// allocator, the option, the value found and the value expected.
 inline int validated(Backend& backend, int device, const CachingOptions& options) {
-    const int count = backend.device_count();
-    if (device < 0 || device >= count) {
-        refuse(options, "device is " + std::to_string(device) + "; there are " +
-                            std::to_string(count) + " of type " + to_string(backend.type()));
-    }
+    (void)existing_device(backend, device,
+                          "tensorpool: caching allocator '" + options.name + "': ");
     check_limit(options, "hard_limit", options.hard_limit);
     check_limit(options, "soft_limit", options.soft_limit);
     if (options.hard_limit != 0 && options.soft_limit > options.hard_limit) {

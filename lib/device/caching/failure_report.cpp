@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "device/caching/streams/stream_cache.hpp"
 #include "events/misuse.hpp"

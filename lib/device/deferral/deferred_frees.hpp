@@ -1,15 +1,43 @@
 #pragma once
 
+#include <condition_variable>
 #include <deque>
 #include <new>
 #include <utility>
 
 #include "device/deferral/stream_calls.hpp"
-#include "device/unlocked.hpp"
 #include "platform/platform.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {
+
+/// Releases a mutex that the calling thread holds, until the end of the scope.
+class Unlocked {
+public:
+    explicit Unlocked(std::mutex& mutex) : mutex_(mutex) { mutex_.unlock(); }
+    ~Unlocked() { mutex_.lock(); }
+    Unlocked(const Unlocked&) = delete;
+    Unlocked& operator=(const Unlocked&) = delete;
+
+private:
+    std::mutex& mutex_;
+};
+
+/// Waits for one notification; releases the mutex, which the calling thread holds, for the wait.
+inline void wait_unlocked(std::condition_variable& changed, std::mutex& mutex) {
+    std::unique_lock lock(mutex, std::adopt_lock);
+    changed.wait(lock);
+    lock.release();
+}
+
+/// Waits until `is_over` returns true; releases the mutex, which the calling thread holds, for the
+/// wait.
+template <class Condition>
+void wait_unlocked(std::condition_variable& changed, std::mutex& mutex, Condition is_over) {
+    std::unique_lock lock(mutex, std::adopt_lock);
+    changed.wait(lock, is_over);
+    lock.release();
+}
 
 /// Whether work is done, from the device's answer about an event behind it or about its stream.
 /// Memory that waits for streams is free when the device reports that the work is done, or that the

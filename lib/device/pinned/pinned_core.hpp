@@ -1,15 +1,13 @@
 #pragma once
 
-#include <thread>
-
 #include <tensorpool/device/pinned_allocator.hpp>
 
 #include "device/caching/blocks/block_heap.hpp"
 #include "device/caching/failure_report.hpp"
+#include "device/call_errors.hpp"
 #include "device/dlpack_devices.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/recorder_hooks.hpp"
-#include "events/timeline.hpp"
 #include "limits/budget_node.hpp"
 
 /// The sizes of blocks and slabs of pinned memory, in bytes.
@@ -39,12 +37,7 @@ inline constexpr unsigned max_lanes = 16;
 
 inline int validated(Backend& backend, int device, const PinnedOptions& options) {
     const std::string prefix = "tensorpool: pinned allocator '" + options.name + "': ";
-    const int count = backend.device_count();
-    if (device < 0 || device >= count) {
-        throw std::invalid_argument(prefix + "device is " + std::to_string(device) +
-                                    "; there are " + std::to_string(count) + " of type " +
-                                    to_string(backend.type()));
-    }
+    (void)existing_device(backend, device, prefix);
     if (options.largest_slab < slab_step || options.largest_slab % slab_step != 0) {
         throw std::invalid_argument(prefix + "largest_slab is " +
                                     std::to_string(options.largest_slab) +

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <mutex>
 #include <utility>
 
 #include <tensorpool/device/caching_allocator.hpp>

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <map>
-#include <mutex>
 
 #include <tensorpool/device/cuda_backend.hpp>
 #include <tensorpool/device/current_device.hpp>
 #include <tensorpool/device/host_backend.hpp>
-#include <tensorpool/device/runtime.hpp>
 #include <tensorpool/device/runtimes.hpp>
 
 #include "device/device_types.hpp"

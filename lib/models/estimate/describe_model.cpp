@@ -1,9 +1,7 @@
 #include <tensorpool/model_hyperparameters.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <system_error>
 #include <tuple>

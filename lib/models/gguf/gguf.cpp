@@ -1,5 +1,4 @@
 #include <array>
-#include <limits>
 
 #include "base/alignment.hpp"
 #include "models/gguf/gguf_metadata.hpp"

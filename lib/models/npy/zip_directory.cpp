@@ -1,7 +1,5 @@
 #include "models/npy/zip_directory.hpp"
 
-#include <numeric>
-
 #include "models/npy/npy.hpp"
 
 /// @file

@@ -2,7 +2,6 @@
 
 #include <tensorpool/device/simulated_kernel.hpp>
 
-#include "device/call_errors.hpp"
 #include "simulation/hazards/watch.hpp"
 #include "simulation/simulated_memory.hpp"
 

@@ -1,4 +1,4 @@
-#include "simulation/hazards/hazard_log.hpp"
+#include "simulation/hazards/watch.hpp"
 
 namespace tensorpool {
 

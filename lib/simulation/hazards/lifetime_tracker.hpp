@@ -1,10 +1,5 @@
 #pragma once
 
-#include <iterator>
-#include <utility>
-
-#include <tensorpool/device/backend.hpp>
-
 #include "simulation/hazards/watch.hpp"
 
 namespace tensorpool::device {
