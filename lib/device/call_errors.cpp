@@ -98,6 +98,13 @@ void throw_status(DeviceStatus status, const std::string& call, Device device, B
     throw DeviceError(status, text);
 }
 
+void throw_error(DeviceStatus status, const std::string& name, Device device, const char* call,
+                 const std::string& what, Backend& backend) {
+    throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) + ": " + call +
+                                  ": " + what + ": " + to_string(status) + ": " +
+                                  backend.last_error());
+}
+
 }  // namespace tensorpool::device
 
 namespace tensorpool {

@@ -12,7 +12,6 @@
 namespace tensorpool {
 
 using detail::add;
-using detail::add_release;
 using device::FailureReport;
 
 namespace {
@@ -85,9 +84,7 @@ struct StreamOrderedAllocator::State {
         blocks.try_emplace(memory, Block{bytes, stream});
         record.totals().count_growth(bytes);
         record.totals().hold(bytes);
-        add(counters.allocations, 1);
-        add(counters.requested_bytes, bytes);
-        add(counters.allocated_bytes, bytes);
+        device::count_allocation(counters, bytes, bytes);
         record.note_capacity();
         events::record_device_block(record.id(), stream, memory, bytes);
     }
@@ -132,9 +129,7 @@ struct StreamOrderedAllocator::State {
         }
         Block& block = found->second;
         block.freed = true;
-        add_release(counters.deallocations, 1);
-        add_release(counters.deallocated_bytes, block.bytes);
-        add_release(counters.deallocated_requested_bytes, block.bytes);
+        device::count_free(counters, block.bytes, block.bytes);
         return block;
     }
     /// Also true if the backend does not answer, because nothing is known about the stream then.

@@ -137,6 +137,11 @@ struct ModelContents {
     NameIndex tensors_by_name;
     NameIndex metadata_by_key;
 
+    /// Returns the position of a text that lies in `bytes`.
+    std::uint64_t offset_of(std::string_view text) const noexcept {
+        return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(text.data()) -
+                                          bytes.data());
+    }
     std::optional<NameIndex::Duplicates> index_tensors() {
         return tensors_by_name.build(std::span<const ModelTensor>(tensors), NameOf());
     }

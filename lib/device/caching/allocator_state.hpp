@@ -309,12 +309,8 @@ struct AllocatorState {
     AllocatorState& operator=(const AllocatorState&) = delete;
 
     Device name_of_device() const noexcept { return {backend.type(), device}; }
-    /// Throws DeviceError with "tensorpool: NAME on DEVICE: CALL: WHAT: STATUS: the backend's
-    /// text".
     [[noreturn]] void throw_error(DeviceStatus status, const char* call, const char* what) const {
-        throw DeviceError(status, "tensorpool: " + options.name + " on " +
-                                      to_string(name_of_device()) + ": " + call + ": " + what +
-                                      ": " + to_string(status) + ": " + backend.last_error());
+        device::throw_error(status, options.name, name_of_device(), call, what, backend);
     }
 
     /// The reasons to close the fast path.

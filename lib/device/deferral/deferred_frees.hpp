@@ -47,6 +47,19 @@ constexpr bool is_done(DeviceStatus status) noexcept {
     return status == DeviceStatus::ok || status == DeviceStatus::device_lost;
 }
 
+inline void count_allocation(statistics::DeviceStreamCounters& counters, std::size_t requested,
+                             std::size_t bytes) noexcept {
+    detail::add(counters.allocations, 1);
+    detail::add(counters.requested_bytes, requested);
+    detail::add(counters.allocated_bytes, bytes);
+}
+inline void count_free(statistics::DeviceStreamCounters& counters, std::size_t requested,
+                       std::size_t bytes) noexcept {
+    detail::add_release(counters.deallocations, 1);
+    detail::add_release(counters.deallocated_bytes, bytes);
+    detail::add_release(counters.deallocated_requested_bytes, requested);
+}
+
 /// A pool of records of one type. Records are reused, and freed only with the pool: a thread that
 /// reads a record after it was given back still reads a record of this type. REQUIRES: one thread
 /// at a time.

@@ -65,9 +65,7 @@ inline void wait_for(Backend& backend, Device device, StreamHandle stream,
                      const std::string& name) {
     const DeviceStatus status = backend.synchronize_stream(device.index, stream);
     if (status == DeviceStatus::ok) return;
-    throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) +
-                                  ": end_stream: the wait for the stream failed: " +
-                                  to_string(status) + ": " + backend.last_error());
+    throw_error(status, name, device, "end_stream", "the wait for the stream failed", backend);
 }
 
 /// Blocks above 1 MiB begin and end at multiples of 16 KiB, the granularity of the block map.

@@ -25,7 +25,6 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
 }  // namespace
 
 using detail::add;
-using detail::add_release;
 
 /// The implementation of HostAllocator: the blocks in use, their streams, and the counters. A
 /// block's own stream is treated like any other: a freed block is held back until all have passed.
@@ -201,9 +200,7 @@ private:
         block.home = &home;
         record_.totals().count_growth(bytes);
         record_.totals().hold(bytes);
-        add(home.counters->allocations, 1);
-        add(home.counters->requested_bytes, bytes);
-        add(home.counters->allocated_bytes, bytes);
+        count_allocation(*home.counters, bytes, bytes);
         record_.note_capacity();
         events::record_device_block(record_.id(), stream, memory, bytes);
     }
@@ -231,10 +228,7 @@ private:
         }
         Block& block = *found->second;
         blocks_.erase(found);
-        statistics::DeviceStreamCounters& counters = *block.home->counters;
-        add_release(counters.deallocations, 1);
-        add_release(counters.deallocated_bytes, block.bytes);
-        add_release(counters.deallocated_requested_bytes, block.bytes);
+        count_free(*block.home->counters, block.bytes, block.bytes);
         return block;
     }
     void count_give_back(const Block& block) noexcept {

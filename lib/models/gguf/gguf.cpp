@@ -37,7 +37,8 @@ private:
         in_.enter("tensor", index);
         const std::string_view name = read_gguf_string(in_, "name length", "name text");
         if (!is_utf8(name)) {
-            in_.fail("name text", offset_of(name), "found " + in_quotes(name) + ", expected UTF-8");
+            in_.fail("name text", to_.offset_of(name),
+                     "found " + in_quotes(name) + ", expected UTF-8");
         }
         in_.call(name);
         std::array<std::uint64_t, max_ggml_dimensions> dimensions;
@@ -105,14 +106,11 @@ private:
     }
 
     void refuse_duplicates() {
-        if (const auto duplicates = to_.index_tensors()) {
-            const std::string_view name = to_.tensors[duplicates->second].name;
-            in_.enter("tensor", duplicates->second);
-            in_.call(name);
-            in_.fail("name text", offset_of(name),
-                     "found the name of tensor " + std::to_string(duplicates->first) +
-                         " again, expected each name once");
-        }
+        const auto duplicates = to_.index_tensors();
+        if (!duplicates) return;
+        const std::string_view name = to_.tensors[duplicates->second].name;
+        in_.fail_duplicate("tensor", duplicates->second, name, duplicates->first, "name",
+                           "name text", to_.offset_of(name));
     }
 
     /// Returns the position from which the file's offsets count. It may lie behind the end of the
@@ -157,13 +155,9 @@ private:
         in_.call(tensor.name);
     }
 
-    std::uint64_t offset_of(std::string_view text) const {
-        return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(text.data()) -
-                                          to_.bytes.data());
-    }
     /// The name is followed by the number of dimensions, the dimensions and the type.
     std::uint64_t offset_field(const ModelTensor& tensor) const {
-        return offset_of(tensor.name) + tensor.name.size() + 4 + 8 * tensor.shape.size() + 4;
+        return to_.offset_of(tensor.name) + tensor.name.size() + 4 + 8 * tensor.shape.size() + 4;
     }
 
     ByteReader& in_;
@@ -251,19 +245,11 @@ private:
     }
 
     void refuse_duplicates() {
-        if (const auto duplicates = to_.index_metadata()) {
-            const std::string_view key = to_.metadata[duplicates->second].key;
-            in_.enter("metadata", duplicates->second);
-            in_.call(key);
-            in_.fail("key text", offset_of(key),
-                     "found the key of metadata " + std::to_string(duplicates->first) +
-                         " again, expected each key once");
-        }
-    }
-
-    std::uint64_t offset_of(std::string_view text) const {
-        return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(text.data()) -
-                                          to_.bytes.data());
+        const auto duplicates = to_.index_metadata();
+        if (!duplicates) return;
+        const std::string_view key = to_.metadata[duplicates->second].key;
+        in_.fail_duplicate("metadata", duplicates->second, key, duplicates->first, "key",
+                           "key text", to_.offset_of(key));
     }
 
     ModelContents& to_;

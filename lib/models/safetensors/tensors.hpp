@@ -87,11 +87,8 @@ private:
     void refuse_duplicates() {
         const auto duplicates = to_.index_tensors();
         if (!duplicates) return;
-        in_.enter("tensor", duplicates->second);
-        in_.call(to_.tensors[duplicates->second].name);
-        in_.fail("name", positions_[duplicates->second].name,
-                 "found the name of tensor " + std::to_string(duplicates->first) +
-                     " again, expected each name once");
+        in_.fail_duplicate("tensor", duplicates->second, to_.tensors[duplicates->second].name,
+                           duplicates->first, "name", "name", positions_[duplicates->second].name);
     }
     void check_tiling() {
         std::uint64_t end = data_begin_;

@@ -245,16 +245,10 @@ public:
         count_allocation(requested, block.bytes);
     }
     void count_allocation(std::size_t requested, std::size_t bytes) noexcept {
-        statistics::DeviceStreamCounters& counters = *counters_;
-        detail::add(counters.allocations, 1);
-        detail::add(counters.requested_bytes, requested);
-        detail::add(counters.allocated_bytes, bytes);
+        device::count_allocation(*counters_, requested, bytes);
     }
     void count_free(std::size_t requested, std::size_t bytes) noexcept {
-        statistics::DeviceStreamCounters& counters = *counters_;
-        detail::add_release(counters.deallocations, 1);
-        detail::add_release(counters.deallocated_bytes, bytes);
-        detail::add_release(counters.deallocated_requested_bytes, requested);
+        device::count_free(*counters_, requested, bytes);
     }
     void park(Block& block) noexcept {
         block.set(BlockState::parked);
