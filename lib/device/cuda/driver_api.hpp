@@ -111,18 +111,18 @@ enum class AddressQuery : unsigned {
     symbol_not_found = 1,
     version_not_sufficient = 2
 };
-inline constexpr std::uint64_t legacy_stream = 1;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM
+inline constexpr std::uint64_t legacy_stream = 1;              // CU_GET_PROC_ADDRESS_LEGACY_STREAM
 inline constexpr std::uintptr_t legacy_stream_handle = 1;      // CU_STREAM_LEGACY
 inline constexpr std::uintptr_t per_thread_stream_handle = 2;  // CU_STREAM_PER_THREAD
-inline constexpr unsigned stream_non_blocking = 1;     // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned event_default = 0;           // CU_EVENT_DEFAULT
-inline constexpr unsigned event_blocking_sync = 1;     // CU_EVENT_BLOCKING_SYNC
-inline constexpr unsigned event_disable_timing = 2;    // CU_EVENT_DISABLE_TIMING
-inline constexpr unsigned event_interprocess = 4;      // CU_EVENT_INTERPROCESS
-inline constexpr unsigned attach_global = 1;           // CU_MEM_ATTACH_GLOBAL
-inline constexpr unsigned host_alloc_portable = 1;     // CU_MEMHOSTALLOC_PORTABLE
-inline constexpr unsigned host_alloc_device_map = 2;   // CU_MEMHOSTALLOC_DEVICEMAP
-inline constexpr unsigned host_register_portable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned stream_non_blocking = 1;             // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned event_default = 0;                   // CU_EVENT_DEFAULT
+inline constexpr unsigned event_blocking_sync = 1;             // CU_EVENT_BLOCKING_SYNC
+inline constexpr unsigned event_disable_timing = 2;            // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned event_interprocess = 4;              // CU_EVENT_INTERPROCESS
+inline constexpr unsigned attach_global = 1;                   // CU_MEM_ATTACH_GLOBAL
+inline constexpr unsigned host_alloc_portable = 1;             // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr unsigned host_alloc_device_map = 2;           // CU_MEMHOSTALLOC_DEVICEMAP
+inline constexpr unsigned host_register_portable = 1;          // CU_MEMHOSTREGISTER_PORTABLE
 
 enum class LocationType : unsigned { device = 1 };
 struct Location {

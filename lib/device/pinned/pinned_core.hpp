@@ -10,8 +10,6 @@
 #include "events/recorder_hooks.hpp"
 #include "limits/budget_node.hpp"
 
-/// The sizes of blocks and slabs of pinned memory, in bytes.
-
 namespace tensorpool::device {
 
 using std::chrono::nanoseconds;
@@ -214,7 +212,6 @@ private:
     // REQUIRES, from here on: the mutex is held. It is released during calls to the system and
     // waits for streams.
 
-    // pinned_core.cpp
     StreamCache& queue_of(StreamHandle stream) {
         if (StreamCache* const known = streams_.find(stream)) return *known;
         queues_.reserve(queues_.size() + 1);
@@ -285,7 +282,6 @@ private:
         }
     }
 
-    // pinned_growth.cpp
     /// Waits before a request fails by the limit, as long as copies may free enough for it. Other
     /// threads may allocate and free in the meantime, and take what the copies free.
     Outcome obtain(const Request& request) {
