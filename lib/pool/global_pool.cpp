@@ -150,7 +150,7 @@ void record_allocated_by(void* block, AllocatedBy by) noexcept {
 
 void free_in_global_pool(void* p, const FreedAs& freed) noexcept {
     Pool& pool = PoolAccess::of(global_pool.pool);
-    // What the others are told does not name a bucket: the block may have a finer size.
+    // `freed` names no bucket here: the block may have a finer size.
     pool.deallocate(p, pool.parts().is_hardened() ? freed : FreedAs());
 }
 

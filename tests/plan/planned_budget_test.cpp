@@ -12,6 +12,7 @@
 #include <tensorpool/planned_arena.hpp>
 #include <tensorpool/serve_scope.hpp>
 
+#include "limits/charged.hpp"
 #include "plan/arena_tools.hpp"
 
 namespace tensorpool::planned {

@@ -270,7 +270,7 @@ public:
 
 private:
     /// Makes the device's context current on the thread until the object is destroyed, and lets the
-    /// thread's calls break no capture, whoever began it. Source: "CUDA Driver API",
+    /// thread's calls break no capture of any thread. Source: "CUDA Driver API",
     /// cuThreadExchangeStreamCaptureMode; PyTorch's issue 146924.
     class CallScope {
     public:

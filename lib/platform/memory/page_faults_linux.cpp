@@ -114,7 +114,7 @@ bool fill_missing(const FaultSource& source, void* to, const void* from, std::si
             return false;
         }
     }
-    // A request that met a present page woke nobody.
+    // A request that met a present page woke no thread.
     if (is_partly_present) wake_faults(source, to, bytes);
     return true;
 }

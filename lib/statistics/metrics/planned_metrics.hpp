@@ -68,7 +68,7 @@ struct alignas(64) PlannedTotals {
         detail::add_release(pool_freed_bytes, bytes);
     }
 
-    // Called by other threads. Release, as above.
+    // Called by other threads. Release, so that a reader never sees more reasons than requests.
     void count_freed_elsewhere(std::uint64_t bytes) noexcept {
         freed_elsewhere_bytes.fetch_add(bytes, std::memory_order_release);
     }

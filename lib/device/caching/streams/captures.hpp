@@ -168,7 +168,7 @@ private:
     AllocatorState& state_;
     StreamCache reserved_;  // holds slabs for later captures
     unsigned announced_ = 0;
-    std::vector<Found> found_;  // that somebody else began
+    std::vector<Found> found_;  // begun by other code, found while one was under way
     std::map<CapturePool, KnownPool> pools_;
     std::uint64_t last_pool_ = 0;
     // A leaf lock. Changes are also made under the allocator's lock.

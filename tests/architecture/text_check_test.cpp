@@ -1,0 +1,60 @@
+#include "architecture/text_check.hpp"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <sstream>
+
+namespace tensorpool::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string lines_of(const std::vector<Violation>& violations) {
+    std::ostringstream text;
+    for (const Violation& violation : violations) text << violation << '\n';
+    return text.str();
+}
+
+TEST(Text, ThisProjectHasNoViolations) {
+    EXPECT_EQ(lines_of(check_text(TENSORPOOL_SOURCE_FOLDER)), "");
+}
+
+class PlantedText : public testing::Test {
+protected:
+    PlantedText() {
+        const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
+        root_ = fs::path(TENSORPOOL_PLANTED_FOLDER) / (std::string("text_") + test->name());
+        fs::remove_all(root_);
+        fs::create_directories(root_ / "lib");
+        fs::create_directories(root_ / "perf/results");
+    }
+    ~PlantedText() override { fs::remove_all(root_); }
+
+    void write(const std::string& file, const std::string& text) {
+        std::ofstream(root_ / file) << text;
+    }
+    std::string found() const { return lines_of(check_text(root_)); }
+
+    fs::path root_;
+};
+
+TEST_F(PlantedText, ReadmeMayHave180Lines) {
+    write("README.md", std::string(180, '\n'));
+    EXPECT_EQ(found(), "");
+    write("README.md", std::string(181, '\n'));
+    EXPECT_EQ(found(), "README.md:181: has 181 lines; at most 180\n");
+}
+
+TEST_F(PlantedText, ReportsWordsInDocumentsAndSources) {
+    write("lib/README.md", "fine\nWhoever reads this\n");
+    write("lib/pool.hpp", "int nobody_reads;\nint nobodys;  // REQUIRES: as\tabove.\n");
+    write("perf/results/table.md", "The bounds are as above.\n");
+    EXPECT_EQ(found(),
+              "lib/README.md:2: says 'whoever'\n"
+              "lib/pool.hpp:1: says 'nobody'\n"
+              "lib/pool.hpp:2: says 'as above'\n");
+}
+
+}  // namespace
+}  // namespace tensorpool::architecture
