@@ -315,7 +315,7 @@ struct AllocatorState {
 
     /// The reasons to close the fast path.
     enum Gate : unsigned { watched = 1, captures = 2, sleeping = 4 };
-    bool is_gated() const noexcept {
+    [[gnu::always_inline]] bool is_gated() const noexcept {
         // Relaxed: a thread that closes the gate sees all its own calls that begin after that.
         return gate.load(std::memory_order_relaxed) != 0 || is_capture_under_way() ||
                events::is_recording();
@@ -324,7 +324,7 @@ struct AllocatorState {
     bool is_capture_under_way() const noexcept {
         return captures_under_way.load(std::memory_order_relaxed) != 0;
     }
-    bool is_watched() const noexcept {
+    [[gnu::always_inline]] bool is_watched() const noexcept {
         return (gate.load(std::memory_order_relaxed) & watched) != 0 || events::is_recording();
     }
 

@@ -66,7 +66,7 @@ public:
 
     /// Returns the block whose grain contains the address, or nullptr. The block begins at the
     /// address or before it.
-    Block* find(const void* address) const noexcept {
+    [[gnu::always_inline]] Block* find(const void* address) const noexcept {
         const auto bits = reinterpret_cast<std::uintptr_t>(address);
         if (bits >> address_bits != 0) [[unlikely]]
             return find_beyond(bits);
@@ -206,7 +206,9 @@ class BlockHeap {
 public:
     explicit BlockHeap(statistics::DeviceTotals& totals) noexcept : totals_(totals) {}
 
-    Block* find(const void* address) const noexcept { return map_.find(address); }
+    [[gnu::always_inline]] Block* find(const void* address) const noexcept {
+        return map_.find(address);
+    }
 
     // Slabs --------------------------------------------------------------------------------------
 

@@ -22,7 +22,7 @@ public:
     StreamTable(const StreamTable&) = delete;
     StreamTable& operator=(const StreamTable&) = delete;
 
-    StreamCache* find(StreamHandle stream) const noexcept {
+    [[gnu::always_inline]] StreamCache* find(StreamHandle stream) const noexcept {
         // Acquire, here and below: pairs with the release stores in `add`.
         const Table* const table = table_.load(std::memory_order_acquire);
         const std::uintptr_t key = key_of(stream);
@@ -204,7 +204,7 @@ public:
 
     /// Returns the most recently freed block of exactly this rounded size, or nullptr if there is
     /// none near the top of its bin.
-    Block* take(std::size_t rounded, std::size_t requested) noexcept {
+    [[gnu::always_inline]] Block* take(std::size_t rounded, std::size_t requested) noexcept {
         const std::lock_guard guard(lock_);
         Block** at = &bins_[bin_of(rounded)];
         for (unsigned looks = 0; *at != nullptr && looks < max_looks; ++looks) {
@@ -222,7 +222,7 @@ public:
     enum class Put : std::uint8_t { parked, elsewhere, refused };
     /// Parks a block in use. Returns `elsewhere` if it belongs to another stream by now, or
     /// `refused` if it is not in use or other streams use it too.
-    Put put(Block& block) noexcept {
+    [[gnu::always_inline]] Put put(Block& block) noexcept {
         const std::lock_guard guard(lock_);
         if (block.home.load(std::memory_order_relaxed) != this) [[unlikely]]
             return Put::elsewhere;
