@@ -1,9 +1,7 @@
 #include <tensorpool/device/caching_allocator.hpp>
 
 #include "device/caching/block_search.hpp"
-#include "device/caching/failure_report.hpp"
 #include "device/caching/sleep.hpp"
-#include "device/call_errors.hpp"
 #include "device/dlpack_devices.hpp"
 
 namespace tensorpool::device {
