@@ -174,7 +174,7 @@ struct ScalarPage;
 /// A lock for sections of some ten instructions. Locked by one exchange, unlocked by a plain store.
 class SpinLock {
 public:
-    void lock() noexcept {
+    [[gnu::always_inline]] void lock() noexcept {
         // Acquire pairs with the release in `unlock`: the writes of the last holder are visible.
         while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] wait();
     }
