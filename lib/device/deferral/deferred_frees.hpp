@@ -47,8 +47,9 @@ constexpr bool is_done(DeviceStatus status) noexcept {
     return status == DeviceStatus::ok || status == DeviceStatus::device_lost;
 }
 
-inline void count_allocation(statistics::DeviceStreamCounters& counters, std::size_t requested,
-                             std::size_t bytes) noexcept {
+[[gnu::always_inline]] inline void count_allocation(statistics::DeviceStreamCounters& counters,
+                                                    std::size_t requested,
+                                                    std::size_t bytes) noexcept {
     detail::add(counters.allocations, 1);
     detail::add(counters.requested_bytes, requested);
     detail::add(counters.allocated_bytes, bytes);

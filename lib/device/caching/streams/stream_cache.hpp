@@ -174,7 +174,7 @@ struct ScalarPage;
 /// A lock for sections of some ten instructions. Locked by one exchange, unlocked by a plain store.
 class SpinLock {
 public:
-    void lock() noexcept {
+    [[gnu::always_inline]] void lock() noexcept {
         // Acquire pairs with the release in `unlock`: the writes of the last holder are visible.
         while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] wait();
     }
@@ -238,13 +238,14 @@ public:
     void unlock() noexcept { lock_.unlock(); }
 
     /// Counts a block from the sets that is handed to a caller.
-    void count_new(Block& block, std::size_t requested) noexcept {
+    [[gnu::always_inline]] void count_new(Block& block, std::size_t requested) noexcept {
         block.requested = requested;
         ++block.use_count;
         block.set(BlockState::in_use);
         count_allocation(requested, block.bytes);
     }
-    void count_allocation(std::size_t requested, std::size_t bytes) noexcept {
+    [[gnu::always_inline]] void count_allocation(std::size_t requested,
+                                                 std::size_t bytes) noexcept {
         device::count_allocation(*counters_, requested, bytes);
     }
     void count_free(std::size_t requested, std::size_t bytes) noexcept {
@@ -330,7 +331,7 @@ private:
         return static_cast<std::size_t>((rounded / small_grain) * 0x9e3779b97f4a7c15u >> 56);
     }
 
-    void count_hit(Block& block, std::size_t requested) noexcept {
+    [[gnu::always_inline]] void count_hit(Block& block, std::size_t requested) noexcept {
         count_new(block, requested);
         detail::add(counters_->parked_hits, 1);
         detail::add(counters_->parked_bytes, 0 - block.bytes);
