@@ -56,5 +56,14 @@ TEST_F(PlantedText, ReportsWordsInDocumentsAndSources) {
               "lib/pool.hpp:2: says 'as above'\n");
 }
 
+TEST_F(PlantedText, ReportsFilesThatDoNotExist) {
+    write("lib/pool.hpp", "");
+    write("lib/README.md",
+          "`pool.hpp`, `lib/pool.hpp` and `*_test.cpp`\n`deeper/pool.hpp` `gone.cpp`\n");
+    EXPECT_EQ(found(),
+              "lib/README.md:2: names 'deeper/pool.hpp', no file\n"
+              "lib/README.md:2: names 'gone.cpp', no file\n");
+}
+
 }  // namespace
 }  // namespace tensorpool::architecture
