@@ -65,9 +65,9 @@ DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* fr
                       "no such kind of copy: " + std::to_string(static_cast<int>(kind)));
 }
 
-/// Owns a lane of the device that no other call uses meanwhile, so that threads do not wait for the
-/// copies of each other. As many lanes are made as calls use at once, and the backend keeps them.
-/// REQUIRES: the device's context is current.
+/// Owns a lane of the device. No other call uses the lane at the same time, so threads do not wait
+/// for the copies of each other. As many lanes are made as calls use at once, and the backend keeps
+/// them. REQUIRES: the device's context is current.
 class BorrowedLane {
 public:
     BorrowedLane(CudaState& state, CudaDevice& device) : device_(device) {
