@@ -112,7 +112,7 @@ void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     }
 }
 
-void Cache::open_again() noexcept {
+void Cache::open() noexcept {
     was_closed_ = false;
     for (MagazinePair& pair : pairs_) pair.loaded.open(pair.usable_capacity());
 }
@@ -125,8 +125,13 @@ void* Cache::pop_slow(unsigned bucket, std::size_t requested_bytes,
     const std::int64_t left = std::exchange(bytes_to_sample, never_sampled);
     // A block may be left if another thread has taken back only some.
     void* block = pop(bucket, requested_bytes);
-    if (block == nullptr && (set_->is_marked() ? expose(bucket, path) : refill(bucket, path)))
-        block = pop(bucket, requested_bytes);
+    if (block == nullptr) {
+        MagazinePair& pair = pairs_[bucket];
+        const bool has_blocks = set_->is_marked()
+                                    ? expose(bucket, path)
+                                    : exchange_for_full(pair, path) || load_from_spans(pair, path);
+        if (has_blocks) block = pop(bucket, requested_bytes);
+    }
     bytes_to_sample = block == nullptr ? left : left - static_cast<std::int64_t>(requested_bytes);
     return block;
 }
@@ -151,11 +156,6 @@ void* Cache::pop_exchanged(unsigned bucket, std::size_t requested_bytes,
     statistics::look_at_scopes();
     const SlowCall call(*this);
     return exchange_for_full(pairs_[bucket], changes) ? pop(bucket, requested_bytes) : nullptr;
-}
-
-bool Cache::refill(unsigned bucket, pages::SlowPath& path) noexcept {
-    MagazinePair& pair = pairs_[bucket];
-    return exchange_for_full(pair, path) || load_from_spans(pair, path);
 }
 
 bool Cache::exchange_for_full(MagazinePair& pair, pages::Changes& changes) noexcept {

@@ -167,7 +167,8 @@ private:
 
         static void enter(Cache& cache) noexcept {
             cache.lock_.lock(wait_for_take_back);
-            cache.open();
+            if (cache.was_closed_) [[unlikely]]
+                cache.open();
         }
 
     private:
@@ -175,12 +176,7 @@ private:
     };
 
     /// Ends what another thread did in `close`.
-    void open() noexcept {
-        if (was_closed_) [[unlikely]]
-            open_again();
-    }
-    void open_again() noexcept;
-    bool refill(unsigned bucket, pages::SlowPath& path) noexcept;
+    void open() noexcept;
     bool exchange_for_full(MagazinePair& pair, pages::Changes& changes) noexcept;
     bool load_from_spans(MagazinePair& pair, pages::SlowPath& path) noexcept;
     unsigned take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPath& path) noexcept;

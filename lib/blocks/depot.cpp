@@ -43,6 +43,17 @@ bool MagazineTable::add_chunk() noexcept {
 DepotShard::DepotShard(const MagazineTable& table, pages::RecordArena& records)
     : full_(table), empty_(RecordAllocator<Magazine*>(records)) {}
 
+// Not inline in the functions of depots: ThreadSanitizer then finds the functions of
+// Boost.Lockfree, whose accesses it must ignore.
+[[gnu::noinline]] Magazine* DepotShard::take_empty() noexcept {
+    Magazine* magazine = nullptr;
+    return empty_.pop(magazine) ? magazine : nullptr;
+}
+
+[[gnu::noinline]] bool DepotShard::give_empty(Magazine& magazine) noexcept {
+    return empty_.bounded_push(&magazine);
+}
+
 bool DepotShard::add_node() noexcept {
     try {
         empty_.reserve(1);

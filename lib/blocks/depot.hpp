@@ -165,17 +165,14 @@ public:
         return magazine;
     }
     /// Takes a magazine without blocks. Returns nullptr if there is none.
-    Magazine* take_empty() noexcept {
-        Magazine* magazine = nullptr;
-        return empty_.pop(magazine) ? magazine : nullptr;
-    }
+    Magazine* take_empty() noexcept;
     void give_full(Magazine& magazine) noexcept {
         // Counted before another thread can take it, so that the count never becomes negative.
         blocks_.fetch_add(magazine.count, std::memory_order_relaxed);
         full_.push(magazine);
     }
     /// Returns false if this shard has no node for the magazine.
-    bool give_empty(Magazine& magazine) noexcept { return empty_.bounded_push(&magazine); }
+    bool give_empty(Magazine& magazine) noexcept;
     /// Makes a node for `give_empty`. Returns false if the system has no memory. REQUIRES: the
     /// callers hold one lock.
     bool add_node() noexcept;

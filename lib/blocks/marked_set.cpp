@@ -47,7 +47,10 @@ void hide_frees(BucketSet& first) noexcept {
 bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
     MagazinePair& pair = pairs_[bucket];
     if (pair.loaded.concealed() != 0) count_trip();  // which may take them away
-    if (pair.loaded.concealed() == 0 && !refill(bucket, path)) return false;
+    if (pair.loaded.concealed() == 0 && !exchange_for_full(pair, path) &&
+        !load_from_spans(pair, path)) {
+        return false;
+    }
     const std::size_t block_bytes = set_->block_bytes(bucket);
     detail::BudgetNode& budget = *limits::scope_budget;
     const std::size_t charged =
@@ -66,7 +69,7 @@ bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
 
 bool Cache::try_conceal() noexcept {
     if (!lock_.try_lock()) return false;
-    open();
+    if (was_closed_) open();
     std::size_t bytes = 0;
     for (MagazinePair& pair : pairs_) bytes += pair.loaded.conceal();
     if (exposed_to() != nullptr) exposed_to()->refund(bytes);

@@ -22,6 +22,13 @@ std::uint64_t next_id() noexcept {
 
 }  // namespace
 
+int existing_device(Backend& backend, int device, const std::string& who) {
+    const int count = backend.device_count();
+    if (device >= 0 && device < count) return device;
+    throw std::invalid_argument(who + "device is " + std::to_string(device) + "; there are " +
+                                std::to_string(count) + " of type " + to_string(backend.type()));
+}
+
 void refuse(const std::string& text) {
     throw DeviceError(DeviceStatus::invalid_argument, text);
 }
@@ -89,6 +96,13 @@ void throw_status(DeviceStatus status, const std::string& call, Device device, B
     const std::string reason = backend.last_error();
     if (!reason.empty()) text += ": " + reason;
     throw DeviceError(status, text);
+}
+
+void throw_error(DeviceStatus status, const std::string& name, Device device, const char* call,
+                 const std::string& what, Backend& backend) {
+    throw DeviceError(status, "tensorpool: " + name + " on " + to_string(device) + ": " + call +
+                                  ": " + what + ": " + to_string(status) + ": " +
+                                  backend.last_error());
 }
 
 }  // namespace tensorpool::device

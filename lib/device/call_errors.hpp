@@ -17,6 +17,10 @@ inline void check_status(DeviceStatus status, const char* call, Device device, B
         throw_status(status, call, device, backend);
 }
 
+/// Throws DeviceError with "tensorpool: NAME on DEVICE: CALL: WHAT: STATUS: the backend's text".
+[[noreturn]] void throw_error(DeviceStatus status, const std::string& name, Device device,
+                              const char* call, const std::string& what, Backend& backend);
+
 /// Returns the text of an enumerator; "?" for an unknown value.
 template <std::size_t count, class Enumeration>
 constexpr const char* text_of(const char* const (&texts)[count], Enumeration value) noexcept {
@@ -34,6 +38,10 @@ DeviceStatus status_after(Body&& body) {
         return body();
     }
 }
+
+/// Returns the index of a device that exists. Throws std::invalid_argument for any other; `who`
+/// names the caller.
+int existing_device(Backend& backend, int device, const std::string& who);
 
 /// Throws DeviceError with invalid_argument.
 [[noreturn]] void refuse(const std::string& text);

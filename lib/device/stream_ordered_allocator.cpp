@@ -2,31 +2,23 @@
 
 #include <algorithm>
 #include <unordered_map>
-#include <utility>
 
 #include "device/caching/failure_report.hpp"
 #include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
-#include "events/timeline.hpp"
 
 namespace tensorpool {
 
 using detail::add;
-using detail::add_release;
 using device::FailureReport;
 
 namespace {
 
 int validated(Backend& backend, int device, const StreamOrderedOptions& options) {
-    const int count = backend.device_count();
     const std::string prefix = "tensorpool: stream-ordered allocator '" + options.name + "': ";
-    if (device < 0 || device >= count) {
-        throw std::invalid_argument(prefix + "device is " + std::to_string(device) +
-                                    "; there are " + std::to_string(count) + " of type " +
-                                    to_string(backend.type()));
-    }
+    (void)device::existing_device(backend, device, prefix);
     if (!backend.abilities(device).stream_ordered_allocation) {
         throw std::invalid_argument(prefix + to_string(Device{backend.type(), device}) +
                                     " has no stream-ordered allocation; expected a device with it");
@@ -60,7 +52,14 @@ struct StreamOrderedAllocator::State {
         const DeviceStatus status = backend.set_release_threshold(index, options.release_threshold);
         device::check_status(status, "set_release_threshold", device, backend);
     }
-    ~State();
+    ~State() {
+        (void)backend.synchronize_device(device.index);
+        // In the default stream, which is there whatever became of the others; their work is done.
+        for (const auto& [memory, block] : blocks) {
+            (void)backend.deallocate_async(device.index, const_cast<void*>(memory), block.bytes,
+                                           nullptr);
+        }
+    }
 
     void* allocate(std::size_t bytes, StreamHandle stream) {
         events::look_for_recorder();
@@ -80,7 +79,15 @@ struct StreamOrderedAllocator::State {
         }
         return memory;
     }
-    void enter(void* memory, std::size_t bytes, StreamHandle stream);
+    void enter(void* memory, std::size_t bytes, StreamHandle stream) {
+        const std::lock_guard guard(mutex);
+        blocks.try_emplace(memory, Block{bytes, stream});
+        record.totals().count_growth(bytes);
+        record.totals().hold(bytes);
+        device::count_allocation(counters, bytes, bytes);
+        record.note_capacity();
+        events::record_device_block(record.id(), stream, memory, bytes);
+    }
     [[noreturn]] void refuse(std::size_t bytes, DeviceStatus status) {
         DeviceAllocationFailure failure;
         FailureReport report(failure, name, device, record.statistics(), 0);
@@ -122,9 +129,7 @@ struct StreamOrderedAllocator::State {
         }
         Block& block = found->second;
         block.freed = true;
-        add_release(counters.deallocations, 1);
-        add_release(counters.deallocated_bytes, block.bytes);
-        add_release(counters.deallocated_requested_bytes, block.bytes);
+        device::count_free(counters, block.bytes, block.bytes);
         return block;
     }
     /// Also true if the backend does not answer, because nothing is known about the stream then.
@@ -224,35 +229,6 @@ struct StreamOrderedAllocator::State {
     Blocks blocks;
     std::size_t late = 0;  // blocks that are freed and still in `blocks`
 };
-
-StreamOrderedAllocator::State::~State() {
-    (void)backend.synchronize_device(device.index);
-    // In the default stream, which is there whatever became of the others; their work is done.
-    for (const auto& [memory, block] : blocks) {
-        (void)backend.deallocate_async(device.index, const_cast<void*>(memory), block.bytes,
-                                       nullptr);
-    }
-}
-
-// Allocation -------------------------------------------------------------------------------------
-
-void StreamOrderedAllocator::State::enter(void* memory, std::size_t bytes, StreamHandle stream) {
-    const std::lock_guard guard(mutex);
-    blocks.try_emplace(memory, Block{bytes, stream});
-    record.totals().count_growth(bytes);
-    record.totals().hold(bytes);
-    add(counters.allocations, 1);
-    add(counters.requested_bytes, bytes);
-    add(counters.allocated_bytes, bytes);
-    record.note_capacity();
-    events::record_device_block(record.id(), stream, memory, bytes);
-}
-
-// Deallocation -----------------------------------------------------------------------------------
-
-// Streams ----------------------------------------------------------------------------------------
-
-// The public functions ---------------------------------------------------------------------------
 
 StreamOrderedAllocator::StreamOrderedAllocator(Backend& backend, int device,
                                                const StreamOrderedOptions& options)

@@ -106,6 +106,18 @@ public:
              "found " + std::to_string(found) + ", expected " + expected);
     }
 
+    /// Throws "found the name of tensor 3 again, …" about `thing` number `index`, called `name`.
+    /// `what` is its name or key, whose field is at byte `offset`.
+    [[noreturn]] void fail_duplicate(const char* thing, std::uint64_t index, std::string_view name,
+                                     std::uint64_t first, const char* what, Field field,
+                                     std::uint64_t offset) {
+        enter(thing, index);
+        call(name);
+        fail(field, offset,
+             "found the " + std::string(what) + " of " + thing + ' ' + std::to_string(first) +
+                 " again, expected each " + what + " once");
+    }
+
 private:
     [[noreturn]] void fail_short(Field field, std::uint64_t bytes) const;
     [[noreturn]] void fail_count(Field field, std::uint64_t offset, std::uint64_t count,

@@ -3,7 +3,6 @@
 #include <iterator>
 
 #include "models/mapping.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool {
 

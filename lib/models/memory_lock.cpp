@@ -1,10 +1,7 @@
 #include <tensorpool/memory_lock.hpp>
 
-#include "base/alignment.hpp"
 #include "base/text.hpp"
 #include "models/mapping.hpp"
-#include "platform/files/file_pages.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool {
 namespace {

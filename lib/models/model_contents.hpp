@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <numeric>
+#include <tuple>
 
 #include <tensorpool/model_file.hpp>
 
@@ -10,7 +12,16 @@ namespace tensorpool::files {
 
 /// Returns the numbers of the tensors, ordered by their beginning, then by their end. Returns an
 /// empty vector if the tensors are in that order already, as most writers leave them.
-std::vector<std::uint32_t> order_by_offset(std::span<const ModelTensor> tensors);
+inline std::vector<std::uint32_t> order_by_offset(std::span<const ModelTensor> tensors) {
+    const auto range = [](const ModelTensor& tensor) {
+        return std::tuple(tensor.offset, tensor.bytes);
+    };
+    if (std::ranges::is_sorted(tensors, {}, range)) return {};
+    std::vector<std::uint32_t> order(tensors.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return range(tensors[i]); });
+    return order;
+}
 
 /// Calls `visit(number, previous)` for each tensor in the order of their bytes. `previous` is the
 /// number of the tensor before it, or its own for the first.
@@ -126,6 +137,11 @@ struct ModelContents {
     NameIndex tensors_by_name;
     NameIndex metadata_by_key;
 
+    /// Returns the position of a text that lies in `bytes`.
+    std::uint64_t offset_of(std::string_view text) const noexcept {
+        return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(text.data()) -
+                                          bytes.data());
+    }
     std::optional<NameIndex::Duplicates> index_tensors() {
         return tensors_by_name.build(std::span<const ModelTensor>(tensors), NameOf());
     }

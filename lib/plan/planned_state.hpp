@@ -95,13 +95,13 @@ private:
     friend class PlanServer;
     using Turn = planned::Follower::Turn;
 
-    // planned_requests.cpp
+    // Requests that the inline path does not serve.
     Turn find_turn(std::size_t bytes, std::size_t alignment) noexcept;
     void* serve(const PlannedBuffer& buffer) noexcept;
     template <class Get>
     void* serve_or(std::size_t bytes, std::size_t alignment, Get get);
 
-    // planned_state.cpp
+    // Transitions between the states.
     void end_served() noexcept;
     void end_learned() noexcept;
     void plan_learned();

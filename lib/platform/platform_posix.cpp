@@ -32,25 +32,6 @@ void* trim_to_aligned(char* begin, std::size_t bytes, std::size_t wanted,
     return aligned;
 }
 
-/// Maps memory with this protection. Returns nullptr if the system refuses it, or if the size is 0
-/// or too large.
-void* map_as(int protection, std::size_t bytes, std::size_t alignment) noexcept {
-    const SystemCalls system_calls;
-    // The system aligns to pages, which may be larger than the requested alignment (64 KiB on some
-    // ARM and POWER servers). A larger alignment is reached by reserving more and cutting both
-    // ends.
-    const std::size_t unit = page_bytes();
-    const std::size_t whole = base::align_up(bytes, unit);
-    const std::size_t requested = whole + (std::max(alignment, unit) - unit);
-    if (bytes == 0 || whole < bytes || requested < whole) return nullptr;
-    // Memory that is not writable is not counted, even if the system never overcommits. On other
-    // systems MAP_NORESERVE keeps it uncounted after it is committed: only touched pages count.
-    void* const begin =
-        mmap(nullptr, requested, protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (begin == MAP_FAILED) return nullptr;
-    return trim_to_aligned(static_cast<char*>(begin), requested, whole, alignment);
-}
-
 /// Returns whether a failed write may be repeated. Standard error is non-blocking if another
 /// process that shares the terminal or pipe made it so; then this function waits.
 bool may_write_again() noexcept {
@@ -69,7 +50,20 @@ std::size_t page_bytes() noexcept {
 }
 
 void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
-    return map_as(PROT_NONE, bytes, alignment);
+    const SystemCalls system_calls;
+    // The system aligns to pages, which may be larger than the requested alignment (64 KiB on some
+    // ARM and POWER servers). A larger alignment is reached by reserving more and cutting both
+    // ends.
+    const std::size_t unit = page_bytes();
+    const std::size_t whole = base::align_up(bytes, unit);
+    const std::size_t requested = whole + (std::max(alignment, unit) - unit);
+    if (bytes == 0 || whole < bytes || requested < whole) return nullptr;
+    // Memory that is not writable is not counted, even if the system never overcommits. On other
+    // systems MAP_NORESERVE keeps it uncounted after it is committed: only touched pages count.
+    void* const begin =
+        mmap(nullptr, requested, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (begin == MAP_FAILED) return nullptr;
+    return trim_to_aligned(static_cast<char*>(begin), requested, whole, alignment);
 }
 
 // The system takes the address as a hint and follows it if nothing is mapped there.
@@ -109,9 +103,10 @@ bool commit(void* address, std::size_t bytes) noexcept {
 }
 
 void* map(std::size_t bytes, std::size_t alignment) noexcept {
-    void* const address = map_as(PROT_READ | PROT_WRITE, bytes, alignment);
-    if (address != nullptr) probe_mapping(address, bytes);
-    return address;
+    void* const address = reserve(bytes, alignment);
+    if (address == nullptr || commit(address, bytes)) return address;
+    release(address, bytes);
+    return nullptr;
 }
 
 void unmap(void* address, std::size_t bytes) noexcept {

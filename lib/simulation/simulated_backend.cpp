@@ -4,8 +4,7 @@
 
 namespace tensorpool {
 
-using device::Simulation;
-using device::SimulationLock;
+using namespace device;
 
 // This file has the functions for the backend as a whole, its devices, and what only a simulation
 // has, and captures. The others are in simulated_memory_calls.cpp and
@@ -157,72 +156,59 @@ void SimulatedBackend::advance_ns(std::uint64_t ns) noexcept {
     simulation_->ordering.spend(ns);
 }
 
-namespace {
-
-// In the order of SimulatedCall.
-constexpr std::array<const char*, simulated_call_count> names = {
-    "memory_info",
-    "settle_memory",
-    "synchronize_device",
-    "allocate",
-    "deallocate",
-    "allocate_async",
-    "deallocate_async",
-    "set_release_threshold",
-    "trim_stream_ordered",
-    "host_pointer",
-    "advise_memory",
-    "prefetch_memory",
-    "reserve_addresses",
-    "release_addresses",
-    "create_memory",
-    "destroy_memory",
-    "map_memory",
-    "unmap_memory",
-    "allocate_pinned",
-    "deallocate_pinned",
-    "register_pinned",
-    "unregister_pinned",
-    "create_stream",
-    "destroy_stream",
-    "synchronize_stream",
-    "query_stream",
-    "wait_event",
-    "launch_host_function",
-    "create_event",
-    "destroy_event",
-    "record_event",
-    "query_event",
-    "synchronize_event",
-    "elapsed_ms",
-    "copy",
-    "copy_async",
-    "fill",
-    "fill_async",
-    "enable_peer_access",
-    "copy_peer_async",
-    "begin_capture",
-    "end_capture",
-    "capture_state",
-    "launch_graph",
-    "destroy_graph",
-    "note_block",
-    "launch",
-};
-static_assert(names.back() != nullptr);
-
-}  // namespace
-
 const char* to_string(SimulatedCall call) noexcept {
+    // In the order of SimulatedCall.
+    static constexpr std::array<const char*, simulated_call_count> names = {"memory_info",
+                                                                            "settle_memory",
+                                                                            "synchronize_device",
+                                                                            "allocate",
+                                                                            "deallocate",
+                                                                            "allocate_async",
+                                                                            "deallocate_async",
+                                                                            "set_release_threshold",
+                                                                            "trim_stream_ordered",
+                                                                            "host_pointer",
+                                                                            "advise_memory",
+                                                                            "prefetch_memory",
+                                                                            "reserve_addresses",
+                                                                            "release_addresses",
+                                                                            "create_memory",
+                                                                            "destroy_memory",
+                                                                            "map_memory",
+                                                                            "unmap_memory",
+                                                                            "allocate_pinned",
+                                                                            "deallocate_pinned",
+                                                                            "register_pinned",
+                                                                            "unregister_pinned",
+                                                                            "create_stream",
+                                                                            "destroy_stream",
+                                                                            "synchronize_stream",
+                                                                            "query_stream",
+                                                                            "wait_event",
+                                                                            "launch_host_function",
+                                                                            "create_event",
+                                                                            "destroy_event",
+                                                                            "record_event",
+                                                                            "query_event",
+                                                                            "synchronize_event",
+                                                                            "elapsed_ms",
+                                                                            "copy",
+                                                                            "copy_async",
+                                                                            "fill",
+                                                                            "fill_async",
+                                                                            "enable_peer_access",
+                                                                            "copy_peer_async",
+                                                                            "begin_capture",
+                                                                            "end_capture",
+                                                                            "capture_state",
+                                                                            "launch_graph",
+                                                                            "destroy_graph",
+                                                                            "note_block",
+                                                                            "launch"};
+    static_assert(names.back() != nullptr);
     const auto index = static_cast<std::size_t>(call);
     return index < names.size() ? names[index] : "?";
 }
-
-using device::Capture;
-using device::Graph;
-using device::Stream;
-using device::Timeline;
-using device::VectorClock;
 
 namespace {
 

@@ -1,23 +1,12 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include "base/alignment.hpp"
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {
 
-using device::Allocation;
-using device::LifetimeTracker;
-using device::paint_fresh;
-using device::refuse;
-using device::SimulatedMemory;
-using device::Simulation;
-using device::SimulationLock;
+using namespace device;
 
 namespace {
-
-std::uintptr_t number(const void* address) noexcept {
-    return reinterpret_cast<std::uintptr_t>(address);
-}
 
 [[noreturn]] void run_out(const std::string& text) {
     throw DeviceError(DeviceStatus::out_of_memory, text);

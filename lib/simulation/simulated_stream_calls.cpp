@@ -1,13 +1,10 @@
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include <cstring>
-
 #include "simulation/simulation.hpp"
 
 namespace tensorpool {
 
-using device::Event;
-using device::refuse;
+using namespace device;
 
 namespace {
 
@@ -139,8 +136,6 @@ DeviceStatus SimulatedBackend::elapsed_ms(int device, EventHandle from, EventHan
         return DeviceStatus::ok;
     });
 }
-
-using device::Work;
 
 namespace {
 

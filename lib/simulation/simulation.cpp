@@ -1,218 +1,11 @@
 #include "simulation/simulation.hpp"
 
-#include <bit>
-#include <cstring>
-
-#include "platform/platform.hpp"
-
 namespace tensorpool::device {
-namespace {
-
-[[noreturn]] void refuse_options(const std::string& what) {
-    throw std::invalid_argument("tensorpool: SimulationOptions: " + what);
-}
-
-const SimulationOptions& validated(const SimulationOptions& options) {
-    if (options.devices < 1 || options.devices > 64) {
-        refuse_options("devices is " + std::to_string(options.devices) + ", expected 1 to 64");
-    }
-    if (options.memory_bytes == 0) refuse_options("memory_bytes is 0");
-    if (!std::has_single_bit(options.granularity) || options.granularity < platform::page_bytes()) {
-        refuse_options("granularity is " + std::to_string(options.granularity) +
-                       ", expected a power of two, at least the size of a page");
-    }
-    for (const double speed :
-         {options.host_to_device_bytes_per_ns, options.device_to_host_bytes_per_ns,
-          options.device_to_device_bytes_per_ns, options.host_to_host_bytes_per_ns,
-          options.peer_bytes_per_ns}) {
-        if (!(speed > 0)) refuse_options("a bandwidth is not above 0");
-    }
-    return options;
-}
-
-bool replays(const SimulationOptions& options, const ScheduleDriver* driver) noexcept {
-    return driver == nullptr && options.schedule == Schedule::replayed;
-}
-
-std::shared_ptr<const Footprint> footprint_of(const Work& work) {
-    return std::make_shared<Footprint>(Footprint{work.reads, work.writes, work.opaque});
-}
-
-// Calls that wait, and calls that allocate or free memory of a device.
-bool forbidden_in_capture(SimulatedCall call) noexcept {
-    using enum SimulatedCall;
-    return call == synchronize_device || call == synchronize_stream || call == synchronize_event ||
-           call == allocate || call == deallocate || call == allocate_async ||
-           call == deallocate_async || call == copy || call == fill;
-}
-
-}  // namespace
-
-Simulation::Simulation(const SimulationOptions& given, ScheduleDriver* driver)
-    : options(validated(given)),
-      watch(options),
-      memory(options,
-             [this](std::uintptr_t at, std::size_t bytes) { lifetimes.forget(at, bytes); }),
-      checker(watch, memory, [this](int device, int other) { return reaches(device, other); }),
-      replay_driver(replays(options, driver) ? std::make_unique<ReplayDriver>(options.choices)
-                                             : nullptr),
-      scheduler(options, replay_driver != nullptr ? replay_driver.get() : driver),
-      streams(options.devices, scheduler, timelines, watch.host) {
-    const auto devices = static_cast<std::size_t>(options.devices);
-    peers.assign(devices, std::vector<bool>(devices));
-}
-
-// Calls ------------------------------------------------------------------------------------------
-
-void Simulation::admit(SimulatedCall call, int device) {
-    if (Scheduler::at_work()) {
-        throw DeviceError(DeviceStatus::failed, "called by a function of a stream");
-    }
-    const DeviceStatus status = book.admit(call);
-    if (status != DeviceStatus::ok) throw DeviceError(status, "a fault on demand");
-    if (!is_device(device)) refuse("there are " + std::to_string(options.devices) + " devices");
-    const Capture* const capture = forbidden_in_capture(call) ? captures.by_this_thread() : nullptr;
-    if (capture != nullptr) captures.refuse(*capture, to_string(call));
-    if (!is_supported(call)) throw DeviceError(DeviceStatus::not_supported, "");
-}
-
-bool Simulation::is_supported(SimulatedCall call) const noexcept {
-    switch (call) {
-        case SimulatedCall::allocate_async:
-        case SimulatedCall::deallocate_async:
-        case SimulatedCall::set_release_threshold:
-        case SimulatedCall::trim_stream_ordered:
-            return options.stream_ordered_allocation;
-        case SimulatedCall::advise_memory:
-        case SimulatedCall::prefetch_memory:
-            return options.managed_storage;
-        case SimulatedCall::reserve_addresses:
-        case SimulatedCall::release_addresses:
-        case SimulatedCall::create_memory:
-        case SimulatedCall::destroy_memory:
-        case SimulatedCall::map_memory:
-        case SimulatedCall::unmap_memory:
-            return options.virtual_memory;
-        case SimulatedCall::begin_capture:
-        case SimulatedCall::end_capture:
-        case SimulatedCall::launch_graph:
-        case SimulatedCall::destroy_graph:
-            return options.graph_capture;
-        default:
-            return true;
-    }
-}
-
-DeviceStatus Simulation::keep_error(SimulatedCall call, int device, const DeviceError& error) {
-    std::string text = "tensorpool: ";
-    text += to_string(call);
-    text += " on " + to_string(Device{DeviceType::simulated, device}) + ": " +
-            to_string(error.status());
-    const std::string detail = error.what();
-    if (!detail.empty()) text += ": " + detail;
-    book.keep_error(std::move(text));
-    return error.status();
-}
-
-// Work -------------------------------------------------------------------------------------------
-
-bool Simulation::reaches(int device, int other) const noexcept {
-    if (!is_device(device) || !is_device(other)) return false;
-    return device == other ||
-           peers[static_cast<std::size_t>(device)][static_cast<std::size_t>(other)];
-}
-
-void Simulation::give(SimulationLock& lock, Stream& stream, Work work) {
-    const bool captured = stream.capture != nullptr;
-    Toucher by;
-    by.device = stream.device;
-    by.clock = &stream.clock;
-    by.operation = captured ? watch.operation(work.label, stream.name)
-                            : ordering.next_operation(stream, work.label);
-    if (captured) by.kind = Toucher::Kind::captured;
-    checker.check(by, work.reads, work.writes);
-    if (captured) {
-        stream.capture->add(stream, std::move(work));
-    } else {
-        enqueue(lock, stream, std::move(work));
-    }
-}
-
-void Simulation::enqueue(SimulationLock& lock, Stream& stream, Work work) {
-    ordering.spend(options.launch_latency_ns);
-    stream.time_ns = std::max(stream.time_ns, ordering.now_ns()) + work.duration_ns;
-    QueueEntry entry;
-    if (options.schedule == Schedule::replayed) entry.footprint = footprint_of(work);
-    entry.run = std::move(work.run);
-    entry.then = std::move(work.then);
-    scheduler.give(lock, stream, std::move(entry));
-}
-
-void Simulation::do_now(SimulationLock& lock, int device, const Work& work) {
-    synchronize(lock, streams.get(device, nullptr), work.label);
-    do_at_once(device, work);
-}
-
-void Simulation::do_at_once(int device, const Work& work) {
-    Toucher by;
-    by.operation = watch.host_operation(work.label);
-    by.device = device;
-    by.clock = &watch.host;
-    by.kind = Toucher::Kind::copy;
-    checker.check(by, work.reads, work.writes);
-    ordering.spend(options.launch_latency_ns + work.duration_ns);
-    work.run();
-}
-
-void Simulation::host_touch(const std::string& label, const std::vector<MemoryRange>& reads,
-                            const std::vector<MemoryRange>& writes) {
-    if (!watch.on) return;
-    Toucher by;
-    by.operation = watch.host_operation(label);
-    by.clock = &watch.host;
-    by.kind = Toucher::Kind::host;
-    (void)checker.touch(by, reads, writes);
-}
-
-void Simulation::order_after(SimulationLock& lock, Stream& stream, const Mark& mark) {
-    if (mark.capture != nullptr) {
-        if (!mark.capture->open() ||
-            (stream.capture != nullptr && stream.capture != mark.capture)) {
-            captures.refuse(*mark.capture, "wait_event for an event of another capture");
-        }
-        mark.capture->order_after(mark.capture, stream, mark.captured);
-        return;
-    }
-    captures.check_free(stream, "wait_event for an event from outside");
-    stream.time_ns = std::max(stream.time_ns, mark.time_ns);
-    stream.clock.join(mark.clock);
-    QueueEntry entry;
-    entry.after = mark.target;
-    scheduler.give(lock, stream, std::move(entry));
-}
-
-void Simulation::synchronize(SimulationLock& lock, int device) {
-    std::vector<std::shared_ptr<Mark>> marks;
-    for (const auto& each : scheduler.streams()) {
-        if (each->device != device) continue;
-        captures.check_free(*each, "synchronize_device");
-        marks.push_back(ordering.mark(each));
-    }
-    for (const auto& each : marks) ordering.wait(lock, *each);
-    memory.share(device).late = 0;
-}
-
-void Simulation::synchronize(SimulationLock& lock, const std::shared_ptr<Stream>& stream,
-                             const std::string& call) {
-    captures.check_free(*stream, call);
-    ordering.wait(lock, *ordering.mark(stream));
-    memory.share(stream->device).late = 0;
-}
-
 namespace {
 
 // At most one page of each block: the pattern is visible, and untouched blocks stay cheap.
 constexpr std::size_t max_painted = 4096;
+
 constexpr std::uint32_t fresh_word = 0x7FEDBEEF;  // a NaN, as float
 constexpr int freed_byte = 0xDD;
 
@@ -272,3 +65,31 @@ void note_block(Simulation& simulation, const BlockNote& note) {
 }
 
 }  // namespace tensorpool::device
+
+namespace tensorpool {
+
+static std::string text_of(const HazardOperation& operation) {
+    if (operation.number == 0) return "nothing known";
+    return "\"" + operation.label + "\" (no. " + std::to_string(operation.number) + ", " +
+           operation.stream + ")";
+}
+
+const char* to_string(HazardKind kind) noexcept {
+    return device::text_of(
+        {"reuse before the last use completed", "access after free", "read of uninitialised memory",
+         "missing record_use", "host access before the work completed", "illegal call in capture",
+         "access outside of any allocation", "free of memory in use", "double free",
+         "unordered access", "overlapping blocks", "host access to private memory"},
+        kind);
+}
+
+std::string to_string(const Hazard& hazard) {
+    std::string text = to_string(hazard.kind);
+    text += ": " + text_of(hazard.operation) + " after " + text_of(hazard.other);
+    if (hazard.bytes == 0) return text;
+    char range[64];
+    std::snprintf(range, sizeof range, ", %zu bytes at %p", hazard.bytes, hazard.address);
+    return text + range;
+}
+
+}  // namespace tensorpool

@@ -69,8 +69,8 @@ private:
 /// Throws AttachError if there is no control or the process cannot be examined.
 platform::ObservedFile find_control(std::uint64_t process, const char* what);
 
-/// Opens the control of a process for a request other than to record. Throws
-/// AttachError if there is no control or the process cannot be examined.
+/// Opens the control of a process for a request other than to record. Throws AttachError
+/// if there is no control or the process cannot be examined.
 RingView open_for_request(std::uint64_t process, const char* what);
 /// Announces a request whose words are stored in the control.
 void announce_request(Control& control) noexcept;

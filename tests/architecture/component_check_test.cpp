@@ -1,32 +1,20 @@
 #include "architecture/component_check.hpp"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
+#include "architecture/planted_project.hpp"
 
 namespace tensorpool::architecture {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string lines_of(const std::vector<Violation>& violations) {
-    std::ostringstream text;
-    for (const Violation& violation : violations) text << violation << '\n';
-    return text.str();
-}
-
 TEST(Components, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_components(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
 /// A small project with complete lists in a folder of its own, into which tests plant faults.
-class PlantedComponentFault : public testing::Test {
+class PlantedComponentFault : public PlantedProject {
 protected:
-    PlantedComponentFault() {
-        const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-        root_ = fs::path(TENSORPOOL_PLANTED_FOLDER) / (std::string("component_") + test->name());
-        fs::remove_all(root_);
+    PlantedComponentFault() : PlantedProject("component") {
         write("lib/CMakeLists.txt",
               "tensorpool_add_component(core)\ntensorpool_add_component(device core)\n"
               "if(A)\n  tensorpool_add_component(simulation device)\nendif()\n"
@@ -57,15 +45,7 @@ protected:
               "#include <tensorpool/pool.hpp>\n#if __has_include(<tensorpool/device.hpp>)\n"
               "#include <tensorpool/device.hpp>\n#endif\n");
     }
-    ~PlantedComponentFault() override { fs::remove_all(root_); }
-
-    void write(const std::string& file, const std::string& text) {
-        fs::create_directories((root_ / file).parent_path());
-        std::ofstream(root_ / file) << text;
-    }
     std::string found() const { return lines_of(check_components(root_)); }
-
-    fs::path root_;
 };
 
 TEST_F(PlantedComponentFault, CompleteProjectHasNoViolations) {

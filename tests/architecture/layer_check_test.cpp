@@ -1,33 +1,22 @@
 #include "architecture/layer_check.hpp"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
+
+#include "architecture/planted_project.hpp"
 
 namespace tensorpool::architecture {
 namespace {
 
 namespace fs = std::filesystem;
 
-std::string lines_of(const std::vector<Violation>& violations) {
-    std::ostringstream text;
-    for (const Violation& violation : violations) text << violation << '\n';
-    return text.str();
-}
-
 TEST(Layers, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_layers(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
 /// A small valid project in a folder of its own, into which tests plant faults.
-class PlantedFault : public testing::Test {
+class PlantedFault : public PlantedProject {
 protected:
-    PlantedFault() {
-        const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-        root_ = fs::path(TENSORPOOL_PLANTED_FOLDER) / test->name();
-        fs::remove_all(root_);
+    PlantedFault() : PlantedProject("layer") {
         write(
             "lib/layers.txt",
             "layer base\nlayer platform base\nlayer pages base platform\n"
@@ -40,15 +29,7 @@ protected:
         write("include/tensorpool/pool.hpp", "#include <tensorpool/detail/bits.hpp>\n");
         write("include/tensorpool/detail/bits.hpp", "#include <bit>\n#include <stdint.h>\n");
     }
-    ~PlantedFault() override { fs::remove_all(root_); }
-
-    void write(const std::string& file, const std::string& text) {
-        fs::create_directories((root_ / file).parent_path());
-        std::ofstream(root_ / file) << text;
-    }
     std::string found() const { return lines_of(check_layers(root_)); }
-
-    fs::path root_;
 };
 
 TEST_F(PlantedFault, ValidProjectHasNoViolations) {

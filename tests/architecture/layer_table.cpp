@@ -21,7 +21,8 @@ LayerTable LayerTable::read(std::istream& text, const std::string& name) {
             } else if (kind == "folder") {
                 table.add_folder(words);
             } else {
-                throw std::runtime_error("'" + kind + "', expected 'layer', 'product', 'header' or 'folder'");
+                throw std::runtime_error("'" + kind +
+                                         "', expected 'layer', 'product', 'header' or 'folder'");
             }
         } catch (const std::runtime_error& error) {
             throw std::runtime_error(name + ':' + std::to_string(number) + ": " + error.what());

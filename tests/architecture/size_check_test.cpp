@@ -1,20 +1,9 @@
 #include "architecture/size_check.hpp"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
+#include "architecture/planted_project.hpp"
 
 namespace tensorpool::architecture {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string lines_of(const std::vector<Violation>& violations) {
-    std::ostringstream text;
-    for (const Violation& violation : violations) text << violation << '\n';
-    return text.str();
-}
 
 TEST(Sizes, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_sizes(TENSORPOOL_SOURCE_FOLDER)), "");
@@ -30,12 +19,9 @@ std::string class_of(const std::string& head, std::size_t functions) {
 }
 
 /// A project in a folder of its own, whose class and folder are as large as they may be.
-class PlantedSize : public testing::Test {
+class PlantedSize : public PlantedProject {
 protected:
-    PlantedSize() {
-        const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-        root_ = fs::path(TENSORPOOL_PLANTED_FOLDER) / (std::string("size_") + test->name());
-        fs::remove_all(root_);
+    PlantedSize() : PlantedProject("size") {
         write("lib/pool/pool.hpp", "namespace pool {\n" + class_of("Pool", 30) + "}\n");
         write("include/tensorpool/arena.hpp", class_of("Arena", 30));
         for (std::size_t i = 0; i < 40; ++i) {
@@ -44,16 +30,8 @@ protected:
             write("tests/pool/" + std::to_string(i) + ".cpp", "");
         }
     }
-    ~PlantedSize() override { fs::remove_all(root_); }
-
-    void write(const std::string& file, const std::string& text) {
-        fs::create_directories((root_ / file).parent_path());
-        std::ofstream(root_ / file) << text;
-    }
     void list(const std::string& lines) { write("tests/architecture/large_interfaces.txt", lines); }
     std::string found() const { return lines_of(check_sizes(root_)); }
-
-    fs::path root_;
 };
 
 TEST_F(PlantedSize, LargestAllowedProjectHasNoViolations) {

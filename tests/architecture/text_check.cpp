@@ -48,16 +48,37 @@ std::vector<std::string> documents(const fs::path& root) {
     return found;
 }
 
+/// Returns the names of C++ files between backquotes in a line of a document, but for patterns.
+std::vector<std::string> named_files(const std::string& line) {
+    std::vector<std::string> found;
+    std::size_t begin = line.find('`');
+    while (begin != line.npos) {
+        const std::size_t end = line.find('`', begin + 1);
+        if (end == line.npos) break;
+        const std::string name = line.substr(begin + 1, end - begin - 1);
+        const bool is_path = !name.starts_with('_') && name.find_first_of(" *<>{") == name.npos;
+        if (is_path && (name.ends_with(".hpp") || name.ends_with(".cpp"))) found.push_back(name);
+        begin = line.find('`', end + 1);
+    }
+    return found;
+}
+
 }  // namespace
 
 std::vector<Violation> check_text(const fs::path& root) {
     std::vector<std::string> files = documents(root);
+    std::vector<std::string> known;  // "/PATH" of each file that a document may name
+    for (const char* const folder : {"lib", "include", "tests", "perf", "tools"}) {
+        if (!fs::exists(root / folder)) continue;
+        for (const std::string& file : sources_below(root, folder)) known.push_back('/' + file);
+    }
     for (const char* const folder : {"lib", "include", "tools"}) {
         const std::vector<std::string> sources = sources_below(root, folder);
         files.insert(files.end(), sources.begin(), sources.end());
     }
     std::vector<Violation> found;
     for (const std::string& file : files) {
+        const bool is_document = file.starts_with("lib/") && file.ends_with(".md");
         std::ifstream text(root / file);
         std::string line;
         int number = 0;
@@ -67,6 +88,12 @@ std::vector<Violation> check_text(const fs::path& root) {
             for (const std::string_view word : ruled_out) {
                 if (words.find(" " + std::string(word) + " ") != words.npos)
                     found.push_back({file, number, "says '" + std::string(word) + "'"});
+            }
+            if (!is_document) continue;
+            for (const std::string& name : named_files(line)) {
+                const bool exists = std::ranges::any_of(
+                    known, [&](const std::string& path) { return path.ends_with('/' + name); });
+                if (!exists) found.push_back({file, number, "names '" + name + "', no file"});
             }
         }
         if (file == readme && number > static_cast<int>(max_readme_lines))

@@ -1,42 +1,18 @@
 #include "architecture/text_check.hpp"
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <sstream>
+#include "architecture/planted_project.hpp"
 
 namespace tensorpool::architecture {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string lines_of(const std::vector<Violation>& violations) {
-    std::ostringstream text;
-    for (const Violation& violation : violations) text << violation << '\n';
-    return text.str();
-}
 
 TEST(Text, ThisProjectHasNoViolations) {
     EXPECT_EQ(lines_of(check_text(TENSORPOOL_SOURCE_FOLDER)), "");
 }
 
-class PlantedText : public testing::Test {
+class PlantedText : public PlantedProject {
 protected:
-    PlantedText() {
-        const auto* const test = testing::UnitTest::GetInstance()->current_test_info();
-        root_ = fs::path(TENSORPOOL_PLANTED_FOLDER) / (std::string("text_") + test->name());
-        fs::remove_all(root_);
-        fs::create_directories(root_ / "lib");
-        fs::create_directories(root_ / "perf/results");
-    }
-    ~PlantedText() override { fs::remove_all(root_); }
-
-    void write(const std::string& file, const std::string& text) {
-        std::ofstream(root_ / file) << text;
-    }
+    PlantedText() : PlantedProject("text") {}
     std::string found() const { return lines_of(check_text(root_)); }
-
-    fs::path root_;
 };
 
 TEST_F(PlantedText, ReadmeMayHave180Lines) {
@@ -54,6 +30,15 @@ TEST_F(PlantedText, ReportsWordsInDocumentsAndSources) {
               "lib/README.md:2: says 'whoever'\n"
               "lib/pool.hpp:1: says 'nobody'\n"
               "lib/pool.hpp:2: says 'as above'\n");
+}
+
+TEST_F(PlantedText, ReportsFilesThatDoNotExist) {
+    write("lib/pool.hpp", "");
+    write("lib/README.md",
+          "`pool.hpp`, `lib/pool.hpp` and `*_test.cpp`\n`deeper/pool.hpp` `gone.cpp`\n");
+    EXPECT_EQ(found(),
+              "lib/README.md:2: names 'deeper/pool.hpp', no file\n"
+              "lib/README.md:2: names 'gone.cpp', no file\n");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-#include "rest/slab.hpp"
 #include "rest/stash_state.hpp"
+#include "rest/slab.hpp"
 
 #include <gtest/gtest.h>
 

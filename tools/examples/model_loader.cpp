@@ -4,8 +4,8 @@
 #include "progress.hpp"
 
 #include <tensorpool/device/cuda_backend.hpp>
-#include <tensorpool/device/device_event.hpp>
 #include <tensorpool/device/device_allocation.hpp>
+#include <tensorpool/device/device_event.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 #include <tensorpool/device/simulated_backend.hpp>

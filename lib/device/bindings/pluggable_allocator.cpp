@@ -1,9 +1,6 @@
 #include <tensorpool/device/pluggable_allocator.h>
 
-#include <tensorpool/device/runtimes.hpp>
-
 #include "adaptors/c_calls.hpp"
-#include "device/call_errors.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool::adaptors {

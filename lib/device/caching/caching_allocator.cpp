@@ -1,9 +1,7 @@
 #include <tensorpool/device/caching_allocator.hpp>
 
 #include "device/caching/block_search.hpp"
-#include "device/caching/failure_report.hpp"
 #include "device/caching/sleep.hpp"
-#include "device/call_errors.hpp"
 #include "device/dlpack_devices.hpp"
 
 namespace tensorpool::device {
@@ -118,7 +116,7 @@ public:
     StreamHandle key_of(StreamHandle stream) const noexcept { return state.calls.key_of(stream); }
 
     /// Returns a block that its stream parked, or nullptr if the slow path is needed.
-    void* take_parked(std::size_t bytes, StreamHandle stream) noexcept {
+    [[gnu::always_inline]] void* take_parked(std::size_t bytes, StreamHandle stream) noexcept {
         if (state.is_gated()) [[unlikely]]
             return take_parked_unless_captured(bytes, stream);
         StreamCache* const cache = state.streams.find(stream);
@@ -128,7 +126,7 @@ public:
         return block != nullptr ? block->address : nullptr;
     }
     /// Parks the block. Returns false if the slow path is needed.
-    bool park(void* address) noexcept {
+    [[gnu::always_inline]] bool park(void* address) noexcept {
         Block* const block = state.heap.find(address);
         if (block == nullptr || block->address != address || state.is_watched()) [[unlikely]] {
             return false;
@@ -167,7 +165,8 @@ public:
     BlockSearch search{state, free, captures, caches, reclaim, growth};
 
 private:
-    void* take_parked_unless_captured(std::size_t bytes, StreamHandle stream) noexcept {
+    [[gnu::noinline]] void* take_parked_unless_captured(std::size_t bytes,
+                                                        StreamHandle stream) noexcept {
         const bool sleeps =
             (state.gate.load(std::memory_order_relaxed) & AllocatorState::sleeping) != 0;
         if (sleeps || state.is_watched() || captures.of(stream) != 0) return nullptr;

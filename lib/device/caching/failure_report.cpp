@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "device/caching/streams/stream_cache.hpp"
+#include "device/call_errors.hpp"
 #include "events/misuse.hpp"
 
 namespace tensorpool::device {
@@ -143,10 +143,8 @@ void throw_failure(const DeviceAllocationFailure& failure, Backend& backend) {
     const bool is_memory =
         failure.status == DeviceStatus::out_of_memory || failure.cause == Cause::capture;
     if (is_memory) throw DeviceAllocationError(failure);
-    throw DeviceError(failure.status, "tensorpool: " + std::string(failure.allocator) + " on " +
-                                          to_string(failure.device) +
-                                          ": allocate: " + std::to_string(failure.asked) + " B: " +
-                                          to_string(failure.status) + ": " + backend.last_error());
+    throw_error(failure.status, failure.allocator, failure.device, "allocate",
+                std::to_string(failure.asked) + " B", backend);
 }
 
 void fail_free(const std::string& allocator, Device device, const void* address,

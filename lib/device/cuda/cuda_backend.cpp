@@ -4,7 +4,7 @@
 
 namespace tensorpool {
 
-using device::cuda::CudaState;
+using namespace device::cuda;
 
 CudaBackend::CudaBackend() : CudaBackend(platform::cuda_driver_name) {}
 CudaBackend::CudaBackend(const std::string& library)
@@ -46,12 +46,6 @@ std::string CudaBackend::last_error() {
     return own.empty() ? state_->problem : own;
 }
 
-using device::cuda::address_of;
-using device::cuda::CopyLane;
-using device::cuda::CudaDevice;
-using device::cuda::Stream;
-using device::cuda::to_driver;
-
 namespace {
 
 DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* from,
@@ -71,9 +65,9 @@ DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* fr
                       "no such kind of copy: " + std::to_string(static_cast<int>(kind)));
 }
 
-/// Owns a lane of the device that no other call uses meanwhile, so that threads do not wait for the
-/// copies of each other. As many lanes are made as calls use at once, and the backend keeps them.
-/// REQUIRES: the device's context is current.
+/// Owns a lane of the device. No other call uses the lane at the same time, so threads do not wait
+/// for the copies of each other. As many lanes are made as calls use at once, and the backend keeps
+/// them. REQUIRES: the device's context is current.
 class BorrowedLane {
 public:
     BorrowedLane(CudaState& state, CudaDevice& device) : device_(device) {
@@ -97,9 +91,9 @@ private:
     }
     void make(CudaState& state) {
         CopyLane& made = lane_.emplace_back();
-        state.invoke(state.api.stream_create, &made.stream, device::cuda::stream_non_blocking);
+        state.invoke(state.api.stream_create, &made.stream, stream_non_blocking);
         try {
-            state.invoke(state.api.event_create, &made.event, device::cuda::event_disable_timing);
+            state.invoke(state.api.event_create, &made.event, event_disable_timing);
         } catch (...) {
             state.api.stream_destroy(made.stream);
             throw;
@@ -190,11 +184,6 @@ DeviceStatus CudaBackend::copy_peer_async(int to_device, void* to, int from_devi
     });
 }
 
-using device::cuda::CaptureMode;
-using device::cuda::CaptureStatus;
-using device::cuda::Graph;
-using device::cuda::GraphExec;
-
 namespace {
 
 void expect_graphs(const CudaDevice& device) {
@@ -220,7 +209,7 @@ DeviceStatus CudaBackend::begin_capture(int device, StreamHandle stream) noexcep
             state_->captures.begin(captured);
         } catch (...) {
             Graph graph = nullptr;
-            if (state_->api.end_capture(captured, &graph) == device::cuda::Result::success) {
+            if (state_->api.end_capture(captured, &graph) == Result::success) {
                 state_->api.graph_destroy(graph);
             }
             throw;
@@ -252,7 +241,7 @@ DeviceStatus CudaBackend::capture_state(int device, StreamHandle stream,
     return state_->run(device, [&](const CudaDevice& its) {
         // The default stream is never captured, and the driver rejects this query for it.
         const auto handle = reinterpret_cast<std::uintptr_t>(stream);
-        if (!its.abilities.graph_capture || handle <= device::cuda::legacy_stream_handle) {
+        if (!its.abilities.graph_capture || handle <= legacy_stream_handle) {
             return DeviceStatus::ok;
         }
         CaptureStatus status = CaptureStatus::none;
@@ -287,10 +276,10 @@ StreamPriorities priorities_of(CudaState& state) {
 
 unsigned driver_flags(EventFlags flags) {
     device::check_event_flags(flags);
-    unsigned made = device::cuda::event_default;
-    if (!contains(flags, EventFlags::timing)) made |= device::cuda::event_disable_timing;
-    if (contains(flags, EventFlags::blocking)) made |= device::cuda::event_blocking_sync;
-    if (contains(flags, EventFlags::interprocess)) made |= device::cuda::event_interprocess;
+    unsigned made = event_default;
+    if (!contains(flags, EventFlags::timing)) made |= event_disable_timing;
+    if (contains(flags, EventFlags::blocking)) made |= event_blocking_sync;
+    if (contains(flags, EventFlags::interprocess)) made |= event_interprocess;
     return made;
 }
 
@@ -300,9 +289,9 @@ unsigned driver_flags(EventFlags flags) {
 DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream, int priority) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
         if (priority != 0) device::check_priority(priority, priorities_of(*state_));
-        device::cuda::Stream made = nullptr;
-        state_->invoke(state_->api.stream_create_with_priority, &made,
-                       device::cuda::stream_non_blocking, priority);
+        Stream made = nullptr;
+        state_->invoke(state_->api.stream_create_with_priority, &made, stream_non_blocking,
+                       priority);
         try {
             state_->own_streams.add(made);
         } catch (...) {
@@ -332,8 +321,7 @@ DeviceStatus CudaBackend::destroy_stream(int device, StreamHandle stream) noexce
 
 bool CudaBackend::owns_stream(int, StreamHandle stream) noexcept {
     const auto handle = reinterpret_cast<std::uintptr_t>(stream);
-    return handle <= device::cuda::legacy_stream_handle ||
-           state_->own_streams.contains(to_driver(stream));
+    return handle <= legacy_stream_handle || state_->own_streams.contains(to_driver(stream));
 }
 
 DeviceStatus CudaBackend::stream_id(int device, StreamHandle stream, std::uint64_t* id) noexcept {
@@ -364,7 +352,7 @@ DeviceStatus CudaBackend::launch_host_function(int device, StreamHandle stream,
 
 DeviceStatus CudaBackend::create_event(int device, EventFlags flags, EventHandle* event) noexcept {
     return state_->run(device, [&](const CudaDevice&) {
-        device::cuda::Event made = nullptr;
+        Event made = nullptr;
         state_->invoke(state_->api.event_create, &made, driver_flags(flags));
         *event = reinterpret_cast<EventHandle>(made);
     });

@@ -4,21 +4,7 @@
 
 namespace tensorpool {
 
-using device::cuda::address_of;
-using device::cuda::Advice;
-using device::cuda::attach_global;
-using device::cuda::CudaDevice;
-using device::cuda::CudaState;
-using device::cuda::DeviceAddress;
-using device::cuda::DeviceNumber;
-using device::cuda::host_alloc_device_map;
-using device::cuda::host_alloc_portable;
-using device::cuda::host_number;
-using device::cuda::host_register_portable;
-using device::cuda::MemoryPool;
-using device::cuda::MemoryPoolAttribute;
-using device::cuda::pointer_of;
-using device::cuda::PointerAttribute;
+using namespace device::cuda;
 
 namespace {
 
@@ -203,10 +189,6 @@ DeviceStatus CudaBackend::register_pinned(int device, void* memory, std::size_t 
 DeviceStatus CudaBackend::unregister_pinned(int device, void* memory) noexcept {
     return state_->call(device, state_->api.host_unregister, memory);
 }
-
-using device::cuda::AllocationProperties;
-using device::cuda::HandleType;
-using device::cuda::MemoryNumber;
 
 namespace {
 

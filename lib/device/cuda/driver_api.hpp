@@ -111,20 +111,18 @@ enum class AddressQuery : unsigned {
     symbol_not_found = 1,
     version_not_sufficient = 2
 };
-inline constexpr std::uint64_t legacy_stream = 1;  // CU_GET_PROC_ADDRESS_LEGACY_STREAM
-
+inline constexpr std::uint64_t legacy_stream = 1;              // CU_GET_PROC_ADDRESS_LEGACY_STREAM
 inline constexpr std::uintptr_t legacy_stream_handle = 1;      // CU_STREAM_LEGACY
 inline constexpr std::uintptr_t per_thread_stream_handle = 2;  // CU_STREAM_PER_THREAD
-
-inline constexpr unsigned stream_non_blocking = 1;     // CU_STREAM_NON_BLOCKING
-inline constexpr unsigned event_default = 0;           // CU_EVENT_DEFAULT
-inline constexpr unsigned event_blocking_sync = 1;     // CU_EVENT_BLOCKING_SYNC
-inline constexpr unsigned event_disable_timing = 2;    // CU_EVENT_DISABLE_TIMING
-inline constexpr unsigned event_interprocess = 4;      // CU_EVENT_INTERPROCESS
-inline constexpr unsigned attach_global = 1;           // CU_MEM_ATTACH_GLOBAL
-inline constexpr unsigned host_alloc_portable = 1;     // CU_MEMHOSTALLOC_PORTABLE
-inline constexpr unsigned host_alloc_device_map = 2;   // CU_MEMHOSTALLOC_DEVICEMAP
-inline constexpr unsigned host_register_portable = 1;  // CU_MEMHOSTREGISTER_PORTABLE
+inline constexpr unsigned stream_non_blocking = 1;             // CU_STREAM_NON_BLOCKING
+inline constexpr unsigned event_default = 0;                   // CU_EVENT_DEFAULT
+inline constexpr unsigned event_blocking_sync = 1;             // CU_EVENT_BLOCKING_SYNC
+inline constexpr unsigned event_disable_timing = 2;            // CU_EVENT_DISABLE_TIMING
+inline constexpr unsigned event_interprocess = 4;              // CU_EVENT_INTERPROCESS
+inline constexpr unsigned attach_global = 1;                   // CU_MEM_ATTACH_GLOBAL
+inline constexpr unsigned host_alloc_portable = 1;             // CU_MEMHOSTALLOC_PORTABLE
+inline constexpr unsigned host_alloc_device_map = 2;           // CU_MEMHOSTALLOC_DEVICEMAP
+inline constexpr unsigned host_register_portable = 1;          // CU_MEMHOSTREGISTER_PORTABLE
 
 enum class LocationType : unsigned { device = 1 };
 struct Location {
@@ -208,157 +206,138 @@ struct DriverApi {
     /// if the library cannot be loaded or lacks a required function. Throws std::bad_alloc.
     [[nodiscard]] bool load(const std::string& library);
 
-    template <class Signature>
-    using Function = DriverFunction<Signature>;
+    template <class... Parameters>
+    using Function = DriverFunction<Result(Parameters...)>;
+    using enum Need;
 
     platform::DynamicLibrary file;
     std::string problem;
     DriverSymbol* symbols = nullptr;  // list of all functions below, the last first
 
     // The driver and its devices.
-    Function<Result(unsigned)> init{symbols, Need::always, "cuInit", 2000};
-    Function<Result(int*)> driver_version{symbols, Need::always, "cuDriverGetVersion", 2020};
-    Function<Result(Result, const char**)> error_string{symbols, Need::optional, "cuGetErrorString",
-                                                        6000};
-    Function<Result(int*)> device_count{symbols, Need::always, "cuDeviceGetCount", 2000};
-    Function<Result(DeviceNumber*, int)> device_get{symbols, Need::always, "cuDeviceGet", 2000};
-    Function<Result(char*, int, DeviceNumber)> device_name{symbols, Need::always, "cuDeviceGetName",
-                                                           2000};
-    Function<Result(int*, DeviceAttribute, DeviceNumber)> device_attribute{
-        symbols, Need::always, "cuDeviceGetAttribute", 2000};
+    Function<unsigned> init{symbols, always, "cuInit", 2000};
+    Function<int*> driver_version{symbols, always, "cuDriverGetVersion", 2020};
+    Function<Result, const char**> error_string{symbols, optional, "cuGetErrorString", 6000};
+    Function<int*> device_count{symbols, always, "cuDeviceGetCount", 2000};
+    Function<DeviceNumber*, int> device_get{symbols, always, "cuDeviceGet", 2000};
+    Function<char*, int, DeviceNumber> device_name{symbols, always, "cuDeviceGetName", 2000};
+    Function<int*, DeviceAttribute, DeviceNumber> device_attribute{symbols, always,
+                                                                   "cuDeviceGetAttribute", 2000};
 
     // Contexts.
-    Function<Result(Context*, DeviceNumber)> context_retain{symbols, Need::always,
-                                                            "cuDevicePrimaryCtxRetain", 7000};
-    Function<Result(DeviceNumber)> context_release{symbols, Need::always,
-                                                   "cuDevicePrimaryCtxRelease", 7000};
-    Function<Result(Context)> context_push{symbols, Need::always, "cuCtxPushCurrent", 4000,
-                                           "cuCtxPushCurrent_v2"};
-    Function<Result(Context*)> context_pop{symbols, Need::always, "cuCtxPopCurrent", 4000,
-                                           "cuCtxPopCurrent_v2"};
-    Function<Result()> context_synchronize{symbols, Need::always, "cuCtxSynchronize", 2000};
+    Function<Context*, DeviceNumber> context_retain{symbols, always, "cuDevicePrimaryCtxRetain",
+                                                    7000};
+    Function<DeviceNumber> context_release{symbols, always, "cuDevicePrimaryCtxRelease", 7000};
+    Function<Context> context_push{symbols, always, "cuCtxPushCurrent", 4000,
+                                   "cuCtxPushCurrent_v2"};
+    Function<Context*> context_pop{symbols, always, "cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"};
+    Function<> context_synchronize{symbols, always, "cuCtxSynchronize", 2000};
 
     // Memory.
-    Function<Result(std::size_t*, std::size_t*)> memory_info{symbols, Need::always, "cuMemGetInfo",
-                                                             3020, "cuMemGetInfo_v2"};
-    Function<Result(DeviceAddress*, std::size_t)> memory_allocate{
-        symbols, Need::always, "cuMemAlloc", 3020, "cuMemAlloc_v2"};
-    Function<Result(DeviceAddress)> memory_free{symbols, Need::always, "cuMemFree", 3020,
-                                                "cuMemFree_v2"};
-    Function<Result(DeviceAddress*, std::size_t, unsigned)> memory_allocate_managed{
-        symbols, Need::optional, "cuMemAllocManaged", 6000};
-    Function<Result(DeviceAddress*, std::size_t, Stream)> memory_allocate_async{
-        symbols, Need::optional, "cuMemAllocAsync", 11020};
-    Function<Result(DeviceAddress, Stream)> memory_free_async{symbols, Need::optional,
-                                                              "cuMemFreeAsync", 11020};
-    Function<Result(MemoryPool*, DeviceNumber)> default_pool{symbols, Need::optional,
-                                                             "cuDeviceGetDefaultMemPool", 11020};
-    Function<Result(MemoryPool, MemoryPoolAttribute, void*)> pool_set{
-        symbols, Need::optional, "cuMemPoolSetAttribute", 11020};
-    Function<Result(MemoryPool, MemoryPoolAttribute, void*)> pool_get{
-        symbols, Need::optional, "cuMemPoolGetAttribute", 11020};
-    Function<Result(MemoryPool, std::size_t)> pool_trim{symbols, Need::optional, "cuMemPoolTrimTo",
-                                                        11020};
-    Function<Result(DeviceAddress, std::size_t, Advice, DeviceNumber)> memory_advise{
-        symbols, Need::optional, "cuMemAdvise", 8000};
-    Function<Result(DeviceAddress, std::size_t, DeviceNumber, Stream)> memory_prefetch{
-        symbols, Need::optional, "cuMemPrefetchAsync", 8000};
-    Function<Result(void*, PointerAttribute, DeviceAddress)> pointer_attribute{
-        symbols, Need::always, "cuPointerGetAttribute", 4000};
+    Function<std::size_t*, std::size_t*> memory_info{symbols, always, "cuMemGetInfo", 3020,
+                                                     "cuMemGetInfo_v2"};
+    Function<DeviceAddress*, std::size_t> memory_allocate{symbols, always, "cuMemAlloc", 3020,
+                                                          "cuMemAlloc_v2"};
+    Function<DeviceAddress> memory_free{symbols, always, "cuMemFree", 3020, "cuMemFree_v2"};
+    Function<DeviceAddress*, std::size_t, unsigned> memory_allocate_managed{
+        symbols, optional, "cuMemAllocManaged", 6000};
+    Function<DeviceAddress*, std::size_t, Stream> memory_allocate_async{symbols, optional,
+                                                                        "cuMemAllocAsync", 11020};
+    Function<DeviceAddress, Stream> memory_free_async{symbols, optional, "cuMemFreeAsync", 11020};
+    Function<MemoryPool*, DeviceNumber> default_pool{symbols, optional, "cuDeviceGetDefaultMemPool",
+                                                     11020};
+    Function<MemoryPool, MemoryPoolAttribute, void*> pool_set{symbols, optional,
+                                                              "cuMemPoolSetAttribute", 11020};
+    Function<MemoryPool, MemoryPoolAttribute, void*> pool_get{symbols, optional,
+                                                              "cuMemPoolGetAttribute", 11020};
+    Function<MemoryPool, std::size_t> pool_trim{symbols, optional, "cuMemPoolTrimTo", 11020};
+    Function<DeviceAddress, std::size_t, Advice, DeviceNumber> memory_advise{symbols, optional,
+                                                                             "cuMemAdvise", 8000};
+    Function<DeviceAddress, std::size_t, DeviceNumber, Stream> memory_prefetch{
+        symbols, optional, "cuMemPrefetchAsync", 8000};
+    Function<void*, PointerAttribute, DeviceAddress> pointer_attribute{
+        symbols, always, "cuPointerGetAttribute", 4000};
 
     // Virtual memory.
-    Function<Result(std::size_t*, const AllocationProperties*, Granularity)> granularity{
-        symbols, Need::optional, "cuMemGetAllocationGranularity", 10020};
-    Function<Result(DeviceAddress*, std::size_t, std::size_t, DeviceAddress, unsigned long long)>
-        address_reserve{symbols, Need::optional, "cuMemAddressReserve", 10020};
-    Function<Result(DeviceAddress, std::size_t)> address_free{symbols, Need::optional,
-                                                              "cuMemAddressFree", 10020};
-    Function<Result(MemoryNumber*, std::size_t, const AllocationProperties*, unsigned long long)>
-        memory_create{symbols, Need::optional, "cuMemCreate", 10020};
-    Function<Result(MemoryNumber)> memory_release{symbols, Need::optional, "cuMemRelease", 10020};
-    Function<Result(void*, MemoryNumber, HandleType, unsigned long long)> memory_export{
-        symbols, Need::optional, "cuMemExportToShareableHandle", 10020};
-    Function<Result(MemoryNumber*, void*, HandleType)> memory_import{
-        symbols, Need::optional, "cuMemImportFromShareableHandle", 10020};
-    Function<Result(DeviceAddress, std::size_t, std::size_t, MemoryNumber, unsigned long long)>
-        memory_map{symbols, Need::optional, "cuMemMap", 10020};
-    Function<Result(DeviceAddress, std::size_t)> memory_unmap{symbols, Need::optional, "cuMemUnmap",
-                                                              10020};
-    Function<Result(DeviceAddress, std::size_t, const AccessDescription*, std::size_t)>
-        memory_set_access{symbols, Need::optional, "cuMemSetAccess", 10020};
+    Function<std::size_t*, const AllocationProperties*, Granularity> granularity{
+        symbols, optional, "cuMemGetAllocationGranularity", 10020};
+    Function<DeviceAddress*, std::size_t, std::size_t, DeviceAddress, unsigned long long>
+        address_reserve{symbols, optional, "cuMemAddressReserve", 10020};
+    Function<DeviceAddress, std::size_t> address_free{symbols, optional, "cuMemAddressFree", 10020};
+    Function<MemoryNumber*, std::size_t, const AllocationProperties*, unsigned long long>
+        memory_create{symbols, optional, "cuMemCreate", 10020};
+    Function<MemoryNumber> memory_release{symbols, optional, "cuMemRelease", 10020};
+    Function<void*, MemoryNumber, HandleType, unsigned long long> memory_export{
+        symbols, optional, "cuMemExportToShareableHandle", 10020};
+    Function<MemoryNumber*, void*, HandleType> memory_import{
+        symbols, optional, "cuMemImportFromShareableHandle", 10020};
+    Function<DeviceAddress, std::size_t, std::size_t, MemoryNumber, unsigned long long> memory_map{
+        symbols, optional, "cuMemMap", 10020};
+    Function<DeviceAddress, std::size_t> memory_unmap{symbols, optional, "cuMemUnmap", 10020};
+    Function<DeviceAddress, std::size_t, const AccessDescription*, std::size_t> memory_set_access{
+        symbols, optional, "cuMemSetAccess", 10020};
 
     // Pinned host memory.
-    Function<Result(void**, std::size_t, unsigned)> host_allocate{symbols, Need::always,
-                                                                  "cuMemHostAlloc", 2020};
-    Function<Result(void*)> host_free{symbols, Need::always, "cuMemFreeHost", 2000};
-    Function<Result(void*, std::size_t, unsigned)> host_register{
-        symbols, Need::optional, "cuMemHostRegister", 6050, "cuMemHostRegister_v2"};
-    Function<Result(void*)> host_unregister{symbols, Need::optional, "cuMemHostUnregister", 4000};
+    Function<void**, std::size_t, unsigned> host_allocate{symbols, always, "cuMemHostAlloc", 2020};
+    Function<void*> host_free{symbols, always, "cuMemFreeHost", 2000};
+    Function<void*, std::size_t, unsigned> host_register{symbols, optional, "cuMemHostRegister",
+                                                         6050, "cuMemHostRegister_v2"};
+    Function<void*> host_unregister{symbols, optional, "cuMemHostUnregister", 4000};
 
     // Streams and events.
-    Function<Result(Stream*, unsigned)> stream_create{symbols, Need::always, "cuStreamCreate",
-                                                      2000};
-    Function<Result(Stream*, unsigned, int)> stream_create_with_priority{
-        symbols, Need::always, "cuStreamCreateWithPriority", 5050};
-    Function<Result(int*, int*)> stream_priority_range{symbols, Need::always,
-                                                       "cuCtxGetStreamPriorityRange", 5050};
-    Function<Result(Stream)> stream_destroy{symbols, Need::always, "cuStreamDestroy", 4000,
-                                            "cuStreamDestroy_v2"};
-    Function<Result(Stream)> stream_synchronize{symbols, Need::always, "cuStreamSynchronize", 2000};
-    Function<Result(Stream, unsigned long long*)> stream_id{symbols, Need::optional,
-                                                            "cuStreamGetId", 12000};
-    Function<Result(Stream)> stream_query{symbols, Need::always, "cuStreamQuery", 2000};
-    Function<Result(Stream, Event, unsigned)> stream_wait_event{symbols, Need::always,
-                                                                "cuStreamWaitEvent", 3020};
-    Function<Result(Stream, HostFunction, void*)> launch_host_function{symbols, Need::always,
-                                                                       "cuLaunchHostFunc", 10000};
-    Function<Result(Event*, unsigned)> event_create{symbols, Need::always, "cuEventCreate", 2000};
-    Function<Result(Event)> event_destroy{symbols, Need::always, "cuEventDestroy", 4000,
-                                          "cuEventDestroy_v2"};
-    Function<Result(Event, Stream)> event_record{symbols, Need::always, "cuEventRecord", 2000};
-    Function<Result(Event)> event_query{symbols, Need::always, "cuEventQuery", 2000};
-    Function<Result(Event)> event_synchronize{symbols, Need::always, "cuEventSynchronize", 2000};
-    Function<Result(float*, Event, Event)> event_elapsed{symbols, Need::always,
-                                                         "cuEventElapsedTime", 2000};
+    Function<Stream*, unsigned> stream_create{symbols, always, "cuStreamCreate", 2000};
+    Function<Stream*, unsigned, int> stream_create_with_priority{
+        symbols, always, "cuStreamCreateWithPriority", 5050};
+    Function<int*, int*> stream_priority_range{symbols, always, "cuCtxGetStreamPriorityRange",
+                                               5050};
+    Function<Stream> stream_destroy{symbols, always, "cuStreamDestroy", 4000, "cuStreamDestroy_v2"};
+    Function<Stream> stream_synchronize{symbols, always, "cuStreamSynchronize", 2000};
+    Function<Stream, unsigned long long*> stream_id{symbols, optional, "cuStreamGetId", 12000};
+    Function<Stream> stream_query{symbols, always, "cuStreamQuery", 2000};
+    Function<Stream, Event, unsigned> stream_wait_event{symbols, always, "cuStreamWaitEvent", 3020};
+    Function<Stream, HostFunction, void*> launch_host_function{symbols, always, "cuLaunchHostFunc",
+                                                               10000};
+    Function<Event*, unsigned> event_create{symbols, always, "cuEventCreate", 2000};
+    Function<Event> event_destroy{symbols, always, "cuEventDestroy", 4000, "cuEventDestroy_v2"};
+    Function<Event, Stream> event_record{symbols, always, "cuEventRecord", 2000};
+    Function<Event> event_query{symbols, always, "cuEventQuery", 2000};
+    Function<Event> event_synchronize{symbols, always, "cuEventSynchronize", 2000};
+    Function<float*, Event, Event> event_elapsed{symbols, always, "cuEventElapsedTime", 2000};
 
     // Copies and fills.
-    Function<Result(DeviceAddress, DeviceAddress, std::size_t, Stream)> copy{symbols, Need::always,
-                                                                             "cuMemcpyAsync", 4000};
-    Function<Result(DeviceAddress, const void*, std::size_t, Stream)> copy_to_device{
-        symbols, Need::always, "cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"};
-    Function<Result(void*, DeviceAddress, std::size_t, Stream)> copy_to_host{
-        symbols, Need::always, "cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2"};
-    Function<Result(DeviceAddress, DeviceAddress, std::size_t, Stream)> copy_on_device{
-        symbols, Need::always, "cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"};
-    Function<Result(DeviceAddress, unsigned char, std::size_t, Stream)> fill{
-        symbols, Need::always, "cuMemsetD8Async", 3020};
+    Function<DeviceAddress, DeviceAddress, std::size_t, Stream> copy{symbols, always,
+                                                                     "cuMemcpyAsync", 4000};
+    Function<DeviceAddress, const void*, std::size_t, Stream> copy_to_device{
+        symbols, always, "cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"};
+    Function<void*, DeviceAddress, std::size_t, Stream> copy_to_host{
+        symbols, always, "cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2"};
+    Function<DeviceAddress, DeviceAddress, std::size_t, Stream> copy_on_device{
+        symbols, always, "cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"};
+    Function<DeviceAddress, unsigned char, std::size_t, Stream> fill{symbols, always,
+                                                                     "cuMemsetD8Async", 3020};
 
     // Peers.
-    Function<Result(int*, DeviceNumber, DeviceNumber)> can_access_peer{
-        symbols, Need::optional, "cuDeviceCanAccessPeer", 4000};
-    Function<Result(Context, unsigned)> enable_peer_access{symbols, Need::optional,
-                                                           "cuCtxEnablePeerAccess", 4000};
-    Function<Result(DeviceAddress, Context, DeviceAddress, Context, std::size_t, Stream)> copy_peer{
-        symbols, Need::optional, "cuMemcpyPeerAsync", 4000};
+    Function<int*, DeviceNumber, DeviceNumber> can_access_peer{symbols, optional,
+                                                               "cuDeviceCanAccessPeer", 4000};
+    Function<Context, unsigned> enable_peer_access{symbols, optional, "cuCtxEnablePeerAccess",
+                                                   4000};
+    Function<DeviceAddress, Context, DeviceAddress, Context, std::size_t, Stream> copy_peer{
+        symbols, optional, "cuMemcpyPeerAsync", 4000};
 
     // Capture and graphs.
-    Function<Result(Stream, CaptureMode)> begin_capture{
-        symbols, Need::optional, "cuStreamBeginCapture", 10010, "cuStreamBeginCapture_v2"};
-    Function<Result(CaptureMode*)> exchange_capture_mode{
-        symbols, Need::optional, "cuThreadExchangeStreamCaptureMode", 10010};
-    Function<Result(Stream, Graph*)> end_capture{symbols, Need::optional, "cuStreamEndCapture",
-                                                 10000};
-    Function<Result(Stream, CaptureStatus*, std::uint64_t*, Graph*, const GraphNode**,
-                    std::size_t*)>
-        capture_info{symbols, Need::optional, "cuStreamGetCaptureInfo", 11030,
+    Function<Stream, CaptureMode> begin_capture{symbols, optional, "cuStreamBeginCapture", 10010,
+                                                "cuStreamBeginCapture_v2"};
+    Function<CaptureMode*> exchange_capture_mode{symbols, optional,
+                                                 "cuThreadExchangeStreamCaptureMode", 10010};
+    Function<Stream, Graph*> end_capture{symbols, optional, "cuStreamEndCapture", 10000};
+    Function<Stream, CaptureStatus*, std::uint64_t*, Graph*, const GraphNode**, std::size_t*>
+        capture_info{symbols, optional, "cuStreamGetCaptureInfo", 11030,
                      "cuStreamGetCaptureInfo_v2"};
-    Function<Result(GraphExec*, Graph, GraphNode*, char*, std::size_t)> graph_instantiate{
-        symbols, Need::optional, "cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"};
-    Function<Result(GraphExec, Stream)> graph_launch{symbols, Need::optional, "cuGraphLaunch",
-                                                     10000};
-    Function<Result(Graph)> graph_destroy{symbols, Need::optional, "cuGraphDestroy", 10000};
-    Function<Result(GraphExec)> graph_exec_destroy{symbols, Need::optional, "cuGraphExecDestroy",
-                                                   10000};
+    Function<GraphExec*, Graph, GraphNode*, char*, std::size_t> graph_instantiate{
+        symbols, optional, "cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"};
+    Function<GraphExec, Stream> graph_launch{symbols, optional, "cuGraphLaunch", 10000};
+    Function<Graph> graph_destroy{symbols, optional, "cuGraphDestroy", 10000};
+    Function<GraphExec> graph_exec_destroy{symbols, optional, "cuGraphExecDestroy", 10000};
 };
 
 }  // namespace tensorpool::device::cuda

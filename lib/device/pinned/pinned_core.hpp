@@ -3,13 +3,68 @@
 #include <tensorpool/device/pinned_allocator.hpp>
 
 #include "device/caching/blocks/block_heap.hpp"
+#include "device/caching/failure_report.hpp"
+#include "device/call_errors.hpp"
+#include "device/dlpack_devices.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/recorder_hooks.hpp"
 #include "limits/budget_node.hpp"
 
-/// The sizes of blocks and slabs of pinned memory, in bytes.
-
 namespace tensorpool::device {
+
+using std::chrono::nanoseconds;
+
+// The time between two looks at copies that hold blocks back. It begins near the time of a short
+// copy (4 KiB over PCIe 4 take some 10 us) and doubles up to a thousandth of the default wait.
+inline constexpr nanoseconds shortest_pause = std::chrono::microseconds(10);
+inline constexpr nanoseconds longest_pause = std::chrono::milliseconds(1);
+
+/// Takes out a slab that is one free block, so that it can be released. Returns nullptr if there is
+/// none.
+inline Slab* take_free_slab(BlockHeap& heap, StreamCache& slabs) noexcept {
+    for (Slab& slab : slabs.memory.slabs) {
+        if (!slab.is_all_free()) continue;
+        heap.take_out(*slab.first);
+        return &slab;
+    }
+    return nullptr;
+}
+
+/// More lanes do not help: a lane's lock is held for some ten instructions.
+inline constexpr unsigned max_lanes = 16;
+
+inline int validated(Backend& backend, int device, const PinnedOptions& options) {
+    const std::string prefix = "tensorpool: pinned allocator '" + options.name + "': ";
+    (void)existing_device(backend, device, prefix);
+    if (options.largest_slab < slab_step || options.largest_slab % slab_step != 0) {
+        throw std::invalid_argument(prefix + "largest_slab is " +
+                                    std::to_string(options.largest_slab) +
+                                    "; expected a multiple of 2 MiB");
+    }
+    if (options.pinned_wait.count() < 0) {
+        throw std::invalid_argument(prefix + "pinned_wait is " +
+                                    std::to_string(options.pinned_wait.count()) +
+                                    " ns; expected 0 or more");
+    }
+    return device;
+}
+
+/// Returns the number of the calling thread. Threads are numbered at their first call.
+inline unsigned number_of_thread() noexcept {
+    static std::atomic<unsigned> last{0};
+    constinit static thread_local unsigned number = 0;
+    // Relaxed: the number only has to be unique.
+    if (number == 0) [[unlikely]]
+        number = last.fetch_add(1, std::memory_order_relaxed) + 1;
+    return number;
+}
+
+inline void wait_for(Backend& backend, Device device, StreamHandle stream,
+                     const std::string& name) {
+    const DeviceStatus status = backend.synchronize_stream(device.index, stream);
+    if (status == DeviceStatus::ok) return;
+    throw_error(status, name, device, "end_stream", "the wait for the stream failed", backend);
+}
 
 /// Blocks above 1 MiB begin and end at multiples of 16 KiB, the granularity of the block map.
 constexpr std::size_t round_pinned(std::size_t bytes) noexcept {
@@ -44,8 +99,39 @@ constexpr std::size_t preferred_slab(const Request& request, std::size_t held,
 /// Order of locks: the allocator's, then a lane's. No lock is taken under a lane's.
 class PinnedCore {
 public:
-    PinnedCore(Backend& backend, int device, const PinnedOptions& options);
-    ~PinnedCore();
+    PinnedCore(Backend& backend, int device, const PinnedOptions& options)
+        : backend_(backend),
+          device_(validated(backend, device, options)),
+          options_(options),
+          record_(options.name, DeviceStatistics::Kind::pinned, {backend.type(), device}),
+          totals_(record_.totals()),
+          budget_(options.budget),
+          heap_(totals_),
+          events_(backend, device),
+          deferred_(backend, device, events_, totals_),
+          slabs_(nullptr, 0),
+          limit_(options.max_bytes) {
+        detail::add(totals_.limit_bytes, limit_);
+        const unsigned count =
+            std::clamp(std::bit_ceil(std::thread::hardware_concurrency()), 1U, max_lanes);
+        for (unsigned i = 0; i < count; ++i) {
+            lanes_.push_back(std::make_unique<StreamCache>(nullptr, 0));
+            lanes_.back()->set_record(&record_.add_stream(nullptr));
+        }
+        detail::add(totals_.streams, 0 - std::uint64_t{count});  // lanes are not streams
+    }
+    ~PinnedCore() {
+        (void)backend_.synchronize_device(device_);
+        for (FreeSet& set : slabs_.memory.free) set.clear();
+        while (!slabs_.memory.slabs.empty()) {
+            Slab& slab = slabs_.memory.slabs.front();
+            slabs_.memory.slabs.pop_front();
+            (void)backend_.deallocate_pinned(device_, slab.base, slab.bytes);
+            delete &slab;
+        }
+        budget_.refund(
+            static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)));
+    }
     PinnedCore(const PinnedCore&) = delete;
     PinnedCore& operator=(const PinnedCore&) = delete;
 
@@ -73,8 +159,39 @@ public:
 
     /// On failure returns nullptr and fills in `failure`. Throws std::bad_alloc if there is no
     /// memory for records.
-    void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure& failure);
-    void deallocate(void* address) noexcept;
+    void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure& failure) {
+        events::look_for_recorder();
+        if (bytes == 0) return nullptr;
+        void* address = nullptr;
+        {
+            const std::lock_guard guard(mutex_);
+            StreamCache& lane = lane_of_thread();
+            const Request request = pinned_request(bytes);
+            Block* const block = take(lane, request, stream, failure);
+            if (block == nullptr) return nullptr;
+            address = block->address;
+        }
+        events::record(TraceAction::allocate, record_.id(), address, bytes);
+        return address;
+    }
+    void deallocate(void* address) noexcept {
+        if (address == nullptr) return;
+        events::look_for_recorder();
+        Block* const block = heap_.find(address);
+        if (block == nullptr || block->address != address)
+            fail_free(options_.name, device(), address, block);
+        events::record(TraceAction::deallocate, record_.id(), address, block->bytes);
+        const std::lock_guard guard(mutex_);
+        StreamCache& home = *block->home.load(std::memory_order_relaxed);
+        {
+            const std::lock_guard of_home(home);
+            if (!is_in_use(block, address)) fail_free(options_.name, device(), address, block);
+            home.count_free(block->requested, block->bytes);
+            if (block->uses == nullptr) return home.park(*block);
+            block->set(BlockState::leaving);
+        }
+        deferred_.defer(*block);
+    }
 
 private:
     friend class tensorpool::PinnedAllocator;
@@ -88,32 +205,266 @@ private:
         std::chrono::nanoseconds waited{0};  // for copies that hold freed blocks back
     };
 
-    StreamCache& lane_of_thread() noexcept;
+    StreamCache& lane_of_thread() noexcept {
+        return *lanes_[number_of_thread() & (lanes_.size() - 1)];
+    }
 
     // REQUIRES, from here on: the mutex is held. It is released during calls to the system and
     // waits for streams.
 
-    // pinned_core.cpp
-    StreamCache& queue_of(StreamHandle stream);
+    StreamCache& queue_of(StreamHandle stream) {
+        if (StreamCache* const known = streams_.find(stream)) return *known;
+        queues_.reserve(queues_.size() + 1);
+        auto made = std::make_unique<StreamCache>(stream, 0);
+        streams_.add(stream, *made);
+        queues_.push_back(std::move(made));
+        detail::add(totals_.streams, 1);
+        return *queues_.back();
+    }
+    /// Returns a block that belongs to the caller. Throws std::bad_alloc after freeing it again.
     Block* take(StreamCache& lane, const Request& request, StreamHandle stream,
-                DeviceAllocationFailure& failure);
-    void add_use(Block& block, StreamHandle stream);
-    void complete() noexcept;
-    void flush() noexcept;
+                DeviceAllocationFailure& failure) {
+        if (stream != nullptr) (void)queue_of(stream);
+        Block* block = lane.take(request.rounded, request.bytes);
+        if (block == nullptr) {
+            limits::BudgetRequest budget;
+            Request charged = request;
+            charged.budget = &budget;
+            Outcome outcome;
+            do {
+                outcome = request.bytes > max_bytes
+                              ? Outcome{nullptr, DeviceStatus::out_of_memory, Cause::request}
+                              : obtain(charged);
+            } while (ask_holders(outcome, budget));
+            if (outcome.block == nullptr) {
+                explain(outcome, charged, failure);
+                return nullptr;
+            }
+            block = outcome.block;
+            block->home.store(&lane, std::memory_order_relaxed);
+            const std::lock_guard guard(lane);
+            lane.count_new(*block, request.bytes);
+        }
+        if (stream == nullptr) return block;
+        try {
+            add_use(*block, stream);
+        } catch (...) {
+            (void)lane.put(*block);
+            throw;
+        }
+        return block;
+    }
+    void add_use(Block& block, StreamHandle stream) {
+        (void)deferred_.add_use(block, queue_of(stream).memory.queue);
+        StreamCache& home = *block.home.load(std::memory_order_relaxed);
+        const std::lock_guard guard(home);
+        block.set(BlockState::shared);
+    }
+    /// Inserts blocks whose streams have passed into the sets.
+    void complete() noexcept {
+        if (deferred_.is_empty()) return;
+        deferred_.begin();
+        for (const auto& queue : queues_) {
+            while (DeferrableBlock* const block = deferred_.next(queue->memory.queue)) {
+                heap_.put_back(static_cast<Block&>(*block), idle_stamp);
+            }
+        }
+    }
+    /// Inserts all blocks that lanes have parked into the sets, where they merge with neighbours.
+    void flush() noexcept {
+        for (const auto& lane : lanes_) {
+            for (Block* next = lane->take_all(); next != nullptr;) {
+                Block& block = *next;
+                next = block.link;
+                totals_.let_go(block.bytes);
+                heap_.put_back(block, idle_stamp);
+            }
+        }
+    }
 
-    // pinned_growth.cpp
-    Outcome obtain(const Request& request);
-    bool ask_holders(const Outcome& outcome, limits::BudgetRequest& budget) noexcept;
-    bool copies_may_free(const Request& request) const noexcept;
-    Outcome obtain_now(const Request& request);
-    Block* take_free(const Request& request);
-    Outcome grow(const Request& request);
-    Outcome grow_by(const Request& request, std::size_t bytes);
-    Outcome under_pressure(const Request& request, Outcome refused);
-    bool may_grow(std::size_t bytes) const noexcept;
-    std::size_t give_back() noexcept;
+    /// Waits before a request fails by the limit, as long as copies may free enough for it. Other
+    /// threads may allocate and free in the meantime, and take what the copies free.
+    Outcome obtain(const Request& request) {
+        using Clock = std::chrono::steady_clock;
+        Outcome outcome = obtain_now(request);
+        if (outcome.block != nullptr || outcome.cause != Cause::limit) return outcome;
+        Clock::time_point last = Clock::now();
+        nanoseconds pause = shortest_pause;
+        nanoseconds waited{0};
+        while (outcome.block == nullptr && outcome.cause == Cause::limit &&
+               waited < options_.pinned_wait && copies_may_free(request)) {
+            {
+                const Unlocked unlocked(mutex_);
+                std::this_thread::sleep_for(pause);
+            }
+            outcome = obtain_now(request);
+            // At least the pause has passed, even if the clock went back.
+            const Clock::time_point now = Clock::now();
+            waited += std::max<nanoseconds>(now - last, pause);
+            last = now;
+            pause = std::min(2 * pause, longest_pause);
+        }
+        outcome.waited = waited;
+        return outcome;
+    }
+    /// Asks holders, without the lock, if a budget refused the request. Returns whether it may
+    /// succeed now.
+    bool ask_holders(const Outcome& outcome, limits::BudgetRequest& budget) noexcept {
+        if (outcome.block != nullptr || outcome.cause != Cause::budget) return false;
+        const Unlocked unlocked(mutex_);
+        return budget.may_retry();
+    }
+    /// Whether the memory that callers do not hold is enough for the request, and copies under way
+    /// hold some of it back.
+    bool copies_may_free(const Request& request) const noexcept {
+        const auto held =
+            static_cast<std::size_t>(totals_.held_bytes.load(std::memory_order_relaxed));
+        return held <= limit_ && request.rounded <= limit_ - held &&
+               std::any_of(queues_.begin(), queues_.end(), [this](const auto& queue) {
+                   return deferred_.will_free(queue->memory.queue);
+               });
+    }
+    Outcome obtain_now(const Request& request) {
+        bool& growing = growing_[static_cast<std::size_t>(request.pool)];
+        while (true) {
+            if (Block* const block = take_free(request)) return {block, DeviceStatus::ok};
+            if (!growing) break;
+            wait_unlocked(grown_, mutex_);  // another thread's new slab may serve both requests
+        }
+        growing = true;
+        // Ends the growth also if an exception is thrown.
+        struct Growing {
+            bool& flag;
+            std::condition_variable& grown;
+            ~Growing() {
+                flag = false;
+                grown.notify_all();
+            }
+        };
+        const Growing ends = {growing, grown_};
+        const Outcome outcome = grow(request);
+        return outcome.block != nullptr ? outcome : under_pressure(request, outcome);
+    }
+    Block* take_free(const Request& request) {
+        complete();
+        Block* block = heap_.take_best(slabs_, request);
+        if (block == nullptr) {
+            flush();
+            block = heap_.take_best(slabs_, request);
+        }
+        if (block != nullptr) detail::add(totals_.free_hits, 1);
+        return block;
+    }
+    Outcome grow(const Request& request) {
+        const auto held =
+            static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed));
+        const std::size_t least = min_slab(request);
+        const std::size_t preferred = preferred_slab(request, held, options_.largest_slab);
+        const Outcome outcome = grow_by(request, preferred);
+        const bool may_do = outcome.status == DeviceStatus::out_of_memory && least < preferred;
+        if (outcome.block != nullptr || !may_do) return outcome;
+        return grow_by(request, least);
+    }
+    Outcome grow_by(const Request& request, std::size_t bytes) {
+        request.budget->clear();
+        if (!may_grow(bytes)) return {nullptr, DeviceStatus::out_of_memory, Cause::limit};
+        if (!budget_.charge(bytes, *request.budget)) {
+            return {nullptr, DeviceStatus::out_of_memory, Cause::budget};
+        }
+        growing_bytes_ += bytes;
+        void* memory = nullptr;
+        DeviceStatus status = DeviceStatus::ok;
+        {
+            const Unlocked unlocked(mutex_);
+            status = backend_.allocate_pinned(device_, bytes, &memory);
+        }
+        growing_bytes_ -= bytes;
+        if (status != DeviceStatus::ok) {
+            budget_.refund(bytes);
+            return {nullptr, status,
+                    status == DeviceStatus::in_capture ? Cause::capture : Cause::own_use};
+        }
+        try {
+            heap_.add_slab(slabs_, request.pool, static_cast<std::byte*>(memory), bytes);
+        } catch (...) {
+            (void)backend_.deallocate_pinned(device_, memory, bytes);
+            budget_.refund(bytes);
+            throw;
+        }
+        totals_.count_growth(bytes);
+        record_.note_capacity();
+        events::record(TraceAction::slab, record_.id(), memory, bytes);
+        events::write_entry(EntryKind::growth, LimitKind::none, bytes, options_.name);
+        return {heap_.take_best(slabs_, request), DeviceStatus::ok};
+    }
+    /// Releases free slabs to make room. If that fails, cuts a small block from a slab of large
+    /// ones.
+    Outcome under_pressure(const Request& request, Outcome refused) {
+        if (refused.status != DeviceStatus::out_of_memory) return refused;
+        Outcome outcome = refused;
+        (void)give_back();
+        if (Block* const block = take_free(request)) {
+            outcome = {block, DeviceStatus::ok};
+        } else {
+            outcome = grow_by(request, min_slab(request));
+        }
+        if (outcome.block == nullptr && request.pool == Pool::small) {
+            const Request other = {request.bytes, base::align_up(request.rounded, large_grain),
+                                   Pool::large, 0};
+            outcome.block = take_free(other);
+        }
+        if (outcome.block == nullptr) return outcome;
+        detail::add(totals_.pressures, 1);
+        events::write_entry(EntryKind::pressure, LimitKind::none, request.bytes, options_.name);
+        return outcome;
+    }
+    bool may_grow(std::size_t bytes) const noexcept {
+        if (limit_ == 0) return true;
+        const auto held =
+            static_cast<std::size_t>(totals_.capacity_bytes.load(std::memory_order_relaxed)) +
+            growing_bytes_;
+        return held <= limit_ && bytes <= limit_ - held;
+    }
+    /// Releases all free slabs, without the lock during the calls to the system.
+    std::size_t give_back() noexcept {
+        std::size_t given = 0;
+        while (Slab* const slab = take_free_slab(heap_, slabs_)) {
+            DeviceStatus status = DeviceStatus::ok;
+            {
+                const Unlocked unlocked(mutex_);
+                events::record(TraceAction::slab_end, record_.id(), slab->base, slab->bytes);
+                status = backend_.deallocate_pinned(device_, slab->base, slab->bytes);
+            }
+            if (status != DeviceStatus::ok) {
+                events::record(TraceAction::slab, record_.id(), slab->base, slab->bytes);
+                heap_.put_back(*slab->first, idle_stamp);
+                break;
+            }
+            given += slab->bytes;
+            totals_.count_give_back(slab->bytes);
+            budget_.refund(slab->bytes);
+            heap_.remove_slab(*slab);
+        }
+        if (given == 0) return 0;
+        record_.note_capacity();
+        events::write_entry(EntryKind::give_back, LimitKind::none, given, options_.name);
+        return given;
+    }
+    /// Called under the lock, after all parked blocks were put into the sets. Reports the machine's
+    /// memory instead of the device's, because pinned memory is part of it.
     void explain(const Outcome& outcome, const Request& request,
-                 DeviceAllocationFailure& failure) noexcept;
+                 DeviceAllocationFailure& failure) noexcept {
+        FailureReport report(failure, options_.name, device(), record_.statistics(), limit_);
+        report.add_free(slabs_);
+        for (const auto& queue : queues_) report.add_holder(*queue);
+        failure.device_total = platform::total_memory();
+        failure.device_free = platform::available_memory();
+        failure.waited_ns = static_cast<std::uint64_t>(outcome.waited.count());
+        if (outcome.cause == Cause::budget) report.add_budgets(*request.budget);
+        report.judge(request.bytes, outcome.status, outcome.cause, FailureReport::Room::unknown);
+        detail::add(totals_.failures, 1);
+        events::write_entry(report.entry(), report.limit(), request.bytes, options_.name);
+    }
 
     Backend& backend_;
     const int device_;

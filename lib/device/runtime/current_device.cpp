@@ -1,9 +1,7 @@
 #include <tensorpool/device/current_device.hpp>
 
 #include <tensorpool/device/current_stream.hpp>
-#include <tensorpool/device/runtimes.hpp>
 
-#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {

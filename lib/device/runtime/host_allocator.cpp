@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <map>
 #include <unordered_map>
-#include <utility>
 
 #include "device/caching/failure_report.hpp"
 #include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -27,7 +25,6 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
 }  // namespace
 
 using detail::add;
-using detail::add_release;
 
 /// The implementation of HostAllocator: the blocks in use, their streams, and the counters. A
 /// block's own stream is treated like any other: a freed block is held back until all have passed.
@@ -39,8 +36,26 @@ public:
     /// The same as for blocks of CachingAllocator.
     static constexpr std::size_t alignment = 256;
 
-    HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source);
-    ~HostBlocks();
+    HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source)
+        : backend_(backend),
+          device_(device),
+          source_(std::move(source)),
+          record_("host", DeviceStatistics::Kind::host, device),
+          events_(backend, device.index),
+          deferred_(backend, device.index, events_, record_.totals()) {}
+    ~HostBlocks() {
+        backend_.synchronize_device(device_.index);
+        Block* passed = nullptr;
+        for (auto& [handle, stream] : streams_) {
+            while (DeferrableBlock* const block = deferred_.next_of_all(stream.queue)) {
+                pass(*block, passed);
+            }
+        }
+        give(passed);
+        for (const auto& [memory, block] : blocks_) {
+            source_->deallocate(block->address, block->bytes, alignment);
+        }
+    }
     HostBlocks(const HostBlocks&) = delete;
     HostBlocks& operator=(const HostBlocks&) = delete;
 
@@ -163,7 +178,12 @@ private:
         Block* next = nullptr;  // in a list of blocks that return to the source
     };
 
-    void* take(std::size_t bytes) noexcept;
+    void* take(std::size_t bytes) noexcept {
+        void* const memory = source_->allocate(bytes, alignment);
+        if (memory != nullptr || deferred_.is_empty()) return memory;
+        wait_and_give();
+        return source_->allocate(bytes, alignment);
+    }
     void enter(void* memory, std::size_t bytes, StreamHandle stream) {
         const std::lock_guard guard(mutex_);
         Stream& home = stream_of(stream);
@@ -180,9 +200,7 @@ private:
         block.home = &home;
         record_.totals().count_growth(bytes);
         record_.totals().hold(bytes);
-        add(home.counters->allocations, 1);
-        add(home.counters->requested_bytes, bytes);
-        add(home.counters->allocated_bytes, bytes);
+        count_allocation(*home.counters, bytes, bytes);
         record_.note_capacity();
         events::record_device_block(record_.id(), stream, memory, bytes);
     }
@@ -210,10 +228,7 @@ private:
         }
         Block& block = *found->second;
         blocks_.erase(found);
-        statistics::DeviceStreamCounters& counters = *block.home->counters;
-        add_release(counters.deallocations, 1);
-        add_release(counters.deallocated_bytes, block.bytes);
-        add_release(counters.deallocated_requested_bytes, block.bytes);
+        count_free(*block.home->counters, block.bytes, block.bytes);
         return block;
     }
     void count_give_back(const Block& block) noexcept {
@@ -316,39 +331,6 @@ private:
     std::unordered_map<const void*, Block*> blocks_;  // in use
     std::map<StreamHandle, Stream> streams_;
 };
-
-HostBlocks::HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source)
-    : backend_(backend),
-      device_(device),
-      source_(std::move(source)),
-      record_("host", DeviceStatistics::Kind::host, device),
-      events_(backend, device.index),
-      deferred_(backend, device.index, events_, record_.totals()) {}
-
-HostBlocks::~HostBlocks() {
-    backend_.synchronize_device(device_.index);
-    Block* passed = nullptr;
-    for (auto& [handle, stream] : streams_) {
-        while (DeferrableBlock* const block = deferred_.next_of_all(stream.queue)) {
-            pass(*block, passed);
-        }
-    }
-    give(passed);
-    for (const auto& [memory, block] : blocks_) {
-        source_->deallocate(block->address, block->bytes, alignment);
-    }
-}
-
-// Allocation -------------------------------------------------------------------------------------
-
-void* HostBlocks::take(std::size_t bytes) noexcept {
-    void* const memory = source_->allocate(bytes, alignment);
-    if (memory != nullptr || deferred_.is_empty()) return memory;
-    wait_and_give();
-    return source_->allocate(bytes, alignment);
-}
-
-// Deallocation -----------------------------------------------------------------------------------
 
 }  // namespace tensorpool::device
 

@@ -23,4 +23,8 @@ void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes);
 /// Sets each byte to `byte`, in the order of the stream. Throws DeviceError.
 void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes);
 
+/// Throws std::invalid_argument if `bytes` bytes of memory are too few for a tensor of this shape,
+/// or if the shape is invalid. An empty shape is always accepted.
+void check_shape(const MemoryShape& shape, std::size_t bytes);
+
 }  // namespace tensorpool::device

@@ -1,8 +1,6 @@
 #include <tensorpool/device/runtime.hpp>
 
-#include <tensorpool/device/current_device.hpp>
 #include <tensorpool/device/device_stream.hpp>
-#include <tensorpool/device/runtimes.hpp>
 
 #include "device/runtime/memory_copies.hpp"
 #include "device/runtime/object_table.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <mutex>
+#include <utility>
 
 #include <tensorpool/device/caching_allocator.hpp>
 #include <tensorpool/device/device_allocation.hpp>
@@ -8,7 +8,25 @@
 #include <tensorpool/device/pinned_allocator.hpp>
 #include <tensorpool/device/runtime_options.hpp>
 
+#include "device/call_errors.hpp"
+#include "platform/process/fork_handlers.hpp"
+
 namespace tensorpool::device {
+
+inline std::shared_ptr<Backend> check_device(std::shared_ptr<Backend> backend, Device device) {
+    if (backend == nullptr) {
+        throw std::invalid_argument("tensorpool: a runtime of " + to_string(device) +
+                                    " has no backend; expected one");
+    }
+    const int count = backend->device_count();
+    if (device.index >= 0 && device.index < count) return backend;
+    throw std::invalid_argument("tensorpool: there is no device " + to_string(device) +
+                                ": the backend has " + std::to_string(count) + " devices");
+}
+
+inline std::shared_ptr<HostMemorySource> source_of(const RuntimeOptions& options) {
+    return options.host_source != nullptr ? options.host_source : system_memory_source();
+}
 
 /// Incremented whenever devices may have been added or removed, or a runtime was made. A thread's
 /// cached current device is valid as long as this is unchanged. Never 0, which means that a thread
@@ -32,7 +50,15 @@ inline bool is_ours(std::uint64_t forks) noexcept {
 }
 
 /// Starts counting forks. Any thread; further calls have no effect.
-void watch_forks() noexcept;
+inline void watch_forks() noexcept {
+    // This fails only for lack of memory. A child must then not use devices; nothing else is lost.
+    (void)platform::set_fork_handlers(
+        platform::ForkStage::devices, [] {}, [] {},
+        [] {
+            forks_seen.fetch_add(1, std::memory_order_relaxed);
+            note_device_change();
+        });
+}
 
 /// An object made by the first thread that needs it, while others wait. If making it throws, the
 /// next call tries again.
@@ -67,8 +93,32 @@ private:
 class RuntimeCore {
 public:
     /// Throws std::invalid_argument for a device that does not exist.
-    RuntimeCore(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options);
-    ~RuntimeCore();
+    RuntimeCore(std::shared_ptr<Backend> backend, Device device, const RuntimeOptions& options)
+        : backend_(check_device(std::move(backend), device)),
+          device_(device),
+          options_(options),
+          forks_(forks_seen.load(std::memory_order_relaxed)) {
+        if (options.staging_bytes == 0) {
+            throw std::invalid_argument("tensorpool: staging_bytes is 0, expected 1 or more");
+        }
+        watch_forks();
+        if (device.type == DeviceType::cpu) return;
+        if (options.stream_ordered) {
+            ordered_ = std::make_unique<StreamOrderedAllocator>(*backend_, device.index,
+                                                                *options.stream_ordered);
+            return;
+        }
+        caching_ = std::make_unique<CachingAllocator>(*backend_, device.index, options.caching);
+    }
+    ~RuntimeCore() {
+        if (is_ours()) return;
+        (void)caching_.release();
+        (void)ordered_.release();
+        pinned_.abandon();
+        host_.abandon();
+        // Leaks a reference to the backend, so that it is never destroyed in this process.
+        new (std::nothrow) std::shared_ptr<Backend>(std::move(backend_));
+    }
     RuntimeCore(const RuntimeCore&) = delete;
     RuntimeCore& operator=(const RuntimeCore&) = delete;
 
@@ -78,14 +128,26 @@ public:
     std::size_t staging_bytes() const noexcept { return options_.staging_bytes; }
     int stream_priority() const noexcept { return options_.stream_priority; }
     /// False in the child of a fork; nothing of this object may be used there.
-    bool is_ours() const noexcept;
+    bool is_ours() const noexcept { return device::is_ours(forks_); }
 
     /// Returns the allocator, which the first call for its kind makes. Throws what the allocator's
     /// constructor throws.
-    DeviceAllocator& allocator(MemoryKind kind);
+    DeviceAllocator& allocator(MemoryKind kind) {
+        if (kind == MemoryKind::device && caching_ != nullptr) return *caching_;
+        if (kind == MemoryKind::device && ordered_ != nullptr) return *ordered_;
+        if (kind != MemoryKind::pinned) return host();
+        return pinned_.get(
+            [&] { return std::make_unique<PinnedAllocator>(*backend_, index(), options_.pinned); });
+    }
     /// Returns nullptr if device memory comes from another allocator.
     CachingAllocator* caching_allocator() const noexcept { return caching_.get(); }
-    std::size_t trim() noexcept;
+    std::size_t trim() noexcept {
+        std::size_t bytes = caching_ != nullptr ? caching_->trim() : 0;
+        if (ordered_ != nullptr) bytes += ordered_->trim();
+        if (PinnedAllocator* const pinned = pinned_.get_if_made()) bytes += pinned->trim();
+        if (HostAllocator* const host = host_.get_if_made()) bytes += host->trim();
+        return bytes;
+    }
     /// Whether memory of this kind is host memory.
     bool is_host_memory(MemoryKind kind) const noexcept {
         return kind != MemoryKind::device || device_.type == DeviceType::cpu;
@@ -96,31 +158,96 @@ public:
     StreamHandle stream_or_current(std::optional<StreamHandle> stream) const noexcept {
         return stream ? *stream : current_stream();
     }
-    StreamHandle create_stream(int priority);
+    StreamHandle create_stream(int priority) {
+        StreamHandle stream = nullptr;
+        check(backend_->create_stream(index(), &stream, priority), "create_stream");
+        return stream;
+    }
     /// Ends the stream in the allocators, waits for its work, and destroys it.
-    void destroy_stream(StreamHandle stream) noexcept;
+    void destroy_stream(StreamHandle stream) noexcept {
+        try {
+            if (caching_ != nullptr) caching_->end_stream(stream);
+            if (ordered_ != nullptr) ordered_->end_stream(stream);
+            if (PinnedAllocator* const pinned = pinned_.get_if_made()) pinned->end_stream(stream);
+            if (HostAllocator* const host = host_.get_if_made()) host->end_stream(stream);
+        } catch (...) {
+            // The device is lost, or a capture was never ended. The handle is leaked, so that no
+            // other stream can be mistaken for this one.
+            return;
+        }
+        backend_->synchronize_stream(index(), stream);
+        backend_->destroy_stream(index(), stream);
+    }
 
-    void copy(CopyKind kind, void* to, const void* from, std::size_t bytes, StreamHandle stream);
+    void copy(CopyKind kind, void* to, const void* from, std::size_t bytes, StreamHandle stream) {
+        const DeviceStatus status = backend_->copy_async(index(), kind, to, from, bytes, stream);
+        if (status != DeviceStatus::ok) [[unlikely]]
+            check(status, (std::string("copy ") + to_string(kind) + " in a stream").c_str(), bytes);
+    }
     /// Waits for the stream and the default stream, and then copies synchronously. A failed copy is
     /// not done later either, and no part of it becomes part of a graph.
     void wait_and_copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
-                       StreamHandle stream);
+                       StreamHandle stream) {
+        // A copy without a stream waits for the default stream itself.
+        DeviceStatus status =
+            stream != nullptr ? backend_->synchronize_stream(index(), stream) : DeviceStatus::ok;
+        if (status == DeviceStatus::ok) status = backend_->copy(index(), kind, to, from, bytes);
+        if (status != DeviceStatus::ok) [[unlikely]]
+            check(status, (std::string("copy ") + to_string(kind)).c_str(), bytes);
+    }
     /// Calls the function once, in the stream's order. Throws DeviceError if the stream is being
     /// captured, because a graph may be launched any number of times.
-    void call_once(StreamHandle stream, std::function<void()> function, const char* call);
-    void synchronize_stream(StreamHandle stream);
+    void call_once(StreamHandle stream, std::function<void()> function, const char* call) {
+        using Function = std::function<void()>;
+        auto stored = std::make_unique<Function>(std::move(function));
+        if (is_captured(stream, call)) {
+            throw DeviceError(
+                DeviceStatus::in_capture,
+                std::string("tensorpool: ") + call + " on " + to_string(device_) +
+                    ": not allowed during capture: its function is called once, and a "
+                    "graph may be launched often; expected a stream that is not "
+                    "captured, or Backend::launch_host_function");
+        }
+        const auto run = [](void* argument) {
+            const std::unique_ptr<Function> taken(static_cast<Function*>(argument));
+            (*taken)();
+        };
+        check(backend_->launch_host_function(index(), stream, run, stored.get()), call);
+        (void)stored.release();
+    }
+    void synchronize_stream(StreamHandle stream) {
+        check(backend_->synchronize_stream(index(), stream), "synchronize_stream");
+    }
     /// Returns whether the stream is being captured. `call` names the call for errors.
-    bool is_captured(StreamHandle stream, const char* call) const;
+    bool is_captured(StreamHandle stream, const char* call) const {
+        CaptureState state;
+        check(backend_->capture_state(index(), stream, state), call);
+        return state.capturing;
+    }
 
     /// Throws DeviceError unless `status` is ok.
-    void check(DeviceStatus status, const char* call) const;
+    void check(DeviceStatus status, const char* call) const {
+        check_status(status, call, device_, *backend_);
+    }
     /// Throws DeviceError, which also names the size, unless `status` is ok.
-    void check(DeviceStatus status, const char* call, std::size_t bytes) const;
+    void check(DeviceStatus status, const char* call, std::size_t bytes) const {
+        if (status != DeviceStatus::ok) [[unlikely]]
+            throw_status(status, std::string(call) + " of " + std::to_string(bytes) + " bytes",
+                         device_, *backend_);
+    }
     /// Returns whether the queried work is done. Throws DeviceError if the query failed.
-    bool is_done(DeviceStatus status, const char* call) const;
+    bool is_done(DeviceStatus status, const char* call) const {
+        if (status == DeviceStatus::not_ready) return false;
+        check(status, call);
+        return true;
+    }
 
 private:
-    HostAllocator& host();
+    HostAllocator& host() {
+        return host_.get([&] {
+            return std::make_unique<HostAllocator>(*backend_, device_, source_of(options_));
+        });
+    }
 
     std::shared_ptr<Backend> backend_;
     const Device device_;

@@ -13,14 +13,14 @@ using device::SharedBlockMessage;
 
 constexpr std::uint64_t max_shared_bytes = std::uint64_t{1} << 62;
 
-[[noreturn]] void refuse(const char* call, DeviceStatus status, const std::string& why) {
+[[noreturn]] void refuse_call(const char* call, DeviceStatus status, const std::string& why) {
     throw DeviceError(status, std::string("tensorpool: shared block: ") + call + ": " + why);
 }
 
 [[noreturn]] void refuse_message(const std::string& what, const std::string& found,
                                  const std::string& expected) {
-    refuse("receive", DeviceStatus::invalid_argument,
-           what + ": found " + found + ", expected " + expected);
+    refuse_call("receive", DeviceStatus::invalid_argument,
+                what + ": found " + found + ", expected " + expected);
 }
 
 std::string bytes_text(std::uint64_t bytes) {
@@ -34,16 +34,17 @@ Device device_in(const SharedBlockMessage& message) {
     try {
         return parse_device(message.device.data());
     } catch (const std::invalid_argument& error) {
-        refuse("receive", DeviceStatus::invalid_argument, error.what());
+        refuse_call("receive", DeviceStatus::invalid_argument, error.what());
     }
 }
 
 void check(const platform::ReceivedFile& received) {
     if (received.error != 0) {
-        refuse("receive", DeviceStatus::failed, std::generic_category().message(received.error));
+        refuse_call("receive", DeviceStatus::failed,
+                    std::generic_category().message(received.error));
     }
     if (received.bytes == 0) {
-        refuse("receive", DeviceStatus::failed, "the peer closed the connection");
+        refuse_call("receive", DeviceStatus::failed, "the peer closed the connection");
     }
     if (received.files != 1) {
         refuse_message("descriptors", std::to_string(received.files), "1");
@@ -71,12 +72,12 @@ void check(const SharedBlockMessage& message) {
 
 void device::check_users(const char* call, const platform::SocketUsers& users) {
     if (!users.known) {
-        refuse(call, DeviceStatus::not_supported, "the user of the peer is unknown");
+        refuse_call(call, DeviceStatus::not_supported, "the user of the peer is unknown");
     }
     if (users.peer == users.own) return;
-    refuse(call, DeviceStatus::invalid_argument,
-           "the peer's process belongs to user " + std::to_string(users.peer) + ", expected user " +
-               std::to_string(users.own) + " as of this process");
+    refuse_call(call, DeviceStatus::invalid_argument,
+                "the peer's process belongs to user " + std::to_string(users.peer) +
+                    ", expected user " + std::to_string(users.own) + " as of this process");
 }
 
 SharedBlock::SharedBlock(SharedBlock&& other) noexcept
@@ -94,7 +95,7 @@ void SharedBlock::send(int socket) const {
     name.copy(message.device.data(), message.device.size() - 1);
     const int error = platform::send_file(socket, file_, &message, sizeof message);
     if (error == 0) return;
-    refuse("send", DeviceStatus::failed, std::generic_category().message(error));
+    refuse_call("send", DeviceStatus::failed, std::generic_category().message(error));
 }
 
 SharedBlock SharedBlock::receive(int socket) {

@@ -1,9 +1,7 @@
 #include <tensorpool/model_hyperparameters.hpp>
 
-#include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <iterator>
 #include <map>
 #include <system_error>
 #include <tuple>
@@ -178,25 +176,24 @@ std::optional<TensorLocation> layer_of(std::string_view name) noexcept {
     }
 }
 
-bool has_output_word(std::string_view name) noexcept {
-    if (name.starts_with("output")) return true;
+/// Returns whether one of the words between dots is in the list.
+template <std::size_t Count>
+bool has_word(std::string_view name, const std::string_view (&words)[Count]) noexcept {
     while (!name.empty()) {
         const std::size_t dot = std::min(name.find('.'), name.size());
-        if (is_one_of(name.substr(0, dot), output_words)) return true;
+        if (is_one_of(name.substr(0, dot), words)) return true;
         name.remove_prefix(std::min(dot + 1, name.size()));
     }
     return false;
 }
 
+bool has_output_word(std::string_view name) noexcept {
+    return name.starts_with("output") || has_word(name, output_words);
+}
+
 bool has_embedding_word(std::string_view name) noexcept {
-    if (name.find("embd") != std::string_view::npos) return true;
-    if (name.find("embed") != std::string_view::npos) return true;
-    while (!name.empty()) {
-        const std::size_t dot = std::min(name.find('.'), name.size());
-        if (is_one_of(name.substr(0, dot), embedding_words)) return true;
-        name.remove_prefix(std::min(dot + 1, name.size()));
-    }
-    return false;
+    return name.find("embd") != std::string_view::npos ||
+           name.find("embed") != std::string_view::npos || has_word(name, embedding_words);
 }
 
 }  // namespace

@@ -1,7 +1,5 @@
 #include "models/npy/zip_directory.hpp"
 
-#include <numeric>
-
 #include "models/npy/npy.hpp"
 
 /// @file
@@ -364,12 +362,9 @@ void refuse_duplicates(const std::vector<ZipEntry>& entries, ModelContents& to) 
     const auto duplicates = to.index_tensors();
     if (!duplicates) return;
     const ZipEntry& entry = entries[duplicates->second];
-    ByteReader in(to.bytes, to.name);
-    in.enter("entry", duplicates->second);
-    in.call(entry.name);
-    in.fail("name", entry.header_begin,
-            "found the name of entry " + std::to_string(duplicates->first) +
-                " again, expected each name once");
+    ByteReader(to.bytes, to.name)
+        .fail_duplicate("entry", duplicates->second, entry.name, duplicates->first, "name", "name",
+                        entry.header_begin);
 }
 
 }  // namespace

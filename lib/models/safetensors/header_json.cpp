@@ -329,11 +329,8 @@ private:
     void refuse_duplicate_keys() {
         const auto duplicates = to_.index_metadata();
         if (!duplicates) return;
-        in_.enter("metadata", duplicates->second);
-        in_.call(to_.metadata[duplicates->second].key);
-        in_.fail("key", key_offsets_[duplicates->second],
-                 "found the key of metadata " + std::to_string(duplicates->first) +
-                     " again, expected each key once");
+        in_.fail_duplicate("metadata", duplicates->second, to_.metadata[duplicates->second].key,
+                           duplicates->first, "key", "key", key_offsets_[duplicates->second]);
     }
 
     /// Returns the offset of the last character that was read. For a number, that is the one after

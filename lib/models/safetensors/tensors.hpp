@@ -2,6 +2,7 @@
 
 #include "models/byte_reader.hpp"
 #include "models/model_contents.hpp"
+#include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {
 
@@ -24,18 +25,93 @@ public:
     SafetensorsTensors(ModelContents& to, std::uint64_t data_begin)
         : to_(to), in_(to.bytes, to.name), data_begin_(data_begin) {}
 
-    void add(const SafetensorsTensor& tensor);
+    void add(const SafetensorsTensor& tensor) {
+        in_.enter("tensor", to_.tensors.size());
+        in_.call(tensor.name);
+        const tensors::SafetensorsType* const type = tensors::safetensors_type(tensor.type);
+        if (type == nullptr) {
+            in_.fail(
+                "dtype", tensor.type_offset,
+                "found " + in_quotes(tensor.type) + ", expected a type of the format, such as F32");
+        }
+        const ElementType element{type->name, type->type};
+        const std::uint64_t bytes = bytes_of(tensor, element);
+        check_offsets(tensor, bytes);
+        to_.tensors.push_back({.name = tensor.name,
+                               .type = element,
+                               .shape = to_.shapes.add(tensor.shape),
+                               .offset = data_begin_ + tensor.data_offsets[0],
+                               .bytes = bytes});
+        positions_.push_back({tensor.name_offset, tensor.data_offsets_offset});
+    }
     /// Checks the tensors together, after all were added. They must cover the data without holes or
     /// overlaps, as the format's own library requires, so that nothing can hide in a file.
-    void finish();
+    void finish() {
+        refuse_duplicates();
+        check_tiling();
+    }
 
 private:
     std::uint64_t data_bytes() const { return to_.bytes.size() - data_begin_; }
-    std::uint64_t bytes_of(const SafetensorsTensor& tensor, const ElementType& type) const;
-    void check_offsets(const SafetensorsTensor& tensor, std::uint64_t bytes) const;
-    void refuse_duplicates();
-    void check_tiling();
-    void check_begin(std::size_t number, std::uint64_t expected);
+    std::uint64_t bytes_of(const SafetensorsTensor& tensor, const ElementType& type) const {
+        const auto elements = tensors::count_elements(tensor.shape);
+        const auto bytes = elements ? tensors::count_bytes(*elements, type.data) : std::nullopt;
+        if (!bytes) {
+            in_.fail("shape", tensor.shape_offset,
+                     "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "
+                     "expected less");
+        }
+        const std::uint64_t block = type.data.block_elements();
+        if (*elements % block != 0) {
+            in_.fail("shape", tensor.shape_offset,
+                     "found " + std::to_string(*elements) + " elements, expected a multiple of " +
+                         std::to_string(block) + ", which fill whole bytes with " +
+                         std::string(type.name));
+        }
+        return *bytes;
+    }
+    void check_offsets(const SafetensorsTensor& tensor, std::uint64_t bytes) const {
+        const std::uint64_t begin = tensor.data_offsets[0];
+        const std::uint64_t end = tensor.data_offsets[1];
+        const auto fail = [&](const std::string& expected) {
+            in_.fail("data_offsets", tensor.data_offsets_offset,
+                     "found " + std::to_string(begin) + " to " + std::to_string(end) +
+                         ", expected " + expected);
+        };
+        if (begin > end) fail("a beginning at or before the end");
+        if (end > data_bytes()) {
+            fail("an end within the " + std::to_string(data_bytes()) + " B of data in the file");
+        }
+        if (end - begin != bytes) fail(std::to_string(bytes) + " B by shape and dtype");
+    }
+    void refuse_duplicates() {
+        const auto duplicates = to_.index_tensors();
+        if (!duplicates) return;
+        in_.fail_duplicate("tensor", duplicates->second, to_.tensors[duplicates->second].name,
+                           duplicates->first, "name", "name", positions_[duplicates->second].name);
+    }
+    void check_tiling() {
+        std::uint64_t end = data_begin_;
+        visit_by_offset(to_.tensors, [&](std::size_t number, std::size_t) {
+            check_begin(number, end);
+            end = to_.tensors[number].offset + to_.tensors[number].bytes;
+        });
+        if (end == to_.bytes.size()) return;
+        in_.leave();
+        in_.fail("data", end,
+                 "found " + std::to_string(to_.bytes.size() - end) +
+                     " B behind the last tensor, expected none");
+    }
+    void check_begin(std::size_t number, std::uint64_t expected) {
+        const ModelTensor& tensor = to_.tensors[number];
+        if (tensor.offset == expected) return;
+        in_.enter("tensor", number);
+        in_.call(tensor.name);
+        in_.fail("data_offsets", positions_[number].data_offsets,
+                 "found a beginning of " + std::to_string(tensor.offset - data_begin_) +
+                     ", expected " + std::to_string(expected - data_begin_) +
+                     ", where the tensor before it ends: there are neither holes nor overlaps");
+    }
 
     ModelContents& to_;
     ByteReader in_;

@@ -24,8 +24,8 @@ bool find_python() noexcept;
 std::size_t capture_python_frames(PythonFrame* frames, std::size_t max) noexcept;
 
 /// Returns a number that stands for the innermost `max` calls in the calling thread's Python stack
-/// and the instructions that they have reached; 0 if there are none. REQUIRES: the
-/// caller is not inside a signal handler.
+/// and the instructions that they have reached; 0 if there are none. REQUIRES: the caller
+/// is not inside a signal handler.
 std::uint64_t hash_python_stack(std::size_t max) noexcept;
 
 /// Returns whether a code address belongs to the interpreter itself.

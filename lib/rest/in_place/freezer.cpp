@@ -82,7 +82,7 @@ bool Freezer::insert(FrozenBlock& block) noexcept {
     return true;
 }
 
-// One piece at a time, so that faults are served meanwhile.
+// The lock is held for one piece at a time, so that faults are served between two pieces.
 bool Freezer::encode_all(FrozenBlock& block) noexcept {
     for (std::uint32_t piece = 0; piece != block.piece_count(); ++piece) {
         const std::lock_guard guard(lock_);
@@ -288,7 +288,7 @@ constexpr const char* user_mode_only =
 
 }  // namespace
 
-// Threads that come meanwhile wait: the set-up calls malloc, so no lock is held.
+// Other threads wait until the set-up ends. It calls malloc, so no lock is held.
 void Freezer::set_up(bool system_calls_may_fail) {
     for (State seen = State::none; !state_.compare_exchange_weak(seen, State::starting);
          seen = State::none) {

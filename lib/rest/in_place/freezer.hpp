@@ -83,7 +83,7 @@ private:
     void take_out(FrozenBlock& block) noexcept;
     FrozenBlock* begin_use(const void* block) noexcept;
 
-    // freezer_handler.cpp
+    // The set-up and the handler thread.
     void set_up(bool system_calls_may_fail);
     void try_set_up(bool system_calls_may_fail);
     bool start_handler() noexcept;
@@ -92,7 +92,7 @@ private:
     [[noreturn]] void fail_without_source() noexcept;
     [[noreturn]] void fail(const FrozenBlock& block, std::uint32_t piece, Done done) noexcept;
 
-    // freezer_fork.cpp
+    // Forks.
     [[nodiscard]] bool watch_forks() noexcept;
     void begin_in_child() noexcept;
     bool serve_in_child(platform::FaultScope scope) noexcept;

@@ -1,11 +1,17 @@
 #pragma once
 
+#include <iterator>
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "simulation/hazards/vector_clock.hpp"
 
 namespace tensorpool::device {
+
+inline bool known(const VectorClock& host, const Operation& operation) noexcept {
+    return host[operation.timeline] >= operation.tick;
+}
 
 /// One lifetime of a range of memory, from its allocation to its free.
 struct Lifetime {
@@ -40,8 +46,16 @@ struct Cell {
                readers == other.readers;
     }
     /// Forgets accesses that the host has seen complete: all later work is ordered after them.
-    void forget(const VectorClock& host);
+    void forget(const VectorClock& host) {
+        if (writer.number != 0 && known(host, writer)) writer = {};
+        std::erase_if(readers, [&](const Operation& reader) { return known(host, reader); });
+    }
 };
+
+// Memory of the host itself with no pending work.
+inline bool is_blank(const Cell& cell) noexcept {
+    return cell.lifetime == nullptr && cell.idle();
+}
 
 /// Maps ranges of memory to what is known of them. Ranges never overlap. Adjacent equal ranges are
 /// merged soon.
@@ -63,23 +77,75 @@ public:
         if (cells_.size() > sweep_at_) sweep(host);
     }
     /// Removes everything known of the range.
-    void erase(std::uintptr_t begin, std::size_t bytes);
+    void erase(std::uintptr_t begin, std::size_t bytes) {
+        split(begin);
+        split(begin + bytes);
+        cells_.erase(cells_.lower_bound(begin), cells_.lower_bound(begin + bytes));
+    }
     /// Makes the whole range one cell.
-    void replace(std::uintptr_t begin, std::size_t bytes, Cell cell);
+    void replace(std::uintptr_t begin, std::size_t bytes, Cell cell) {
+        erase(begin, bytes);
+        cell.end = begin + bytes;
+        cells_.emplace(begin, std::move(cell));
+    }
     /// Returns the cell that contains the address, or nullptr.
-    const Cell* find(std::uintptr_t address) const noexcept;
+    const Cell* find(std::uintptr_t address) const noexcept {
+        const Cell* const found = find_before(address + 1);
+        return found != nullptr && address < found->end ? found : nullptr;
+    }
     /// Returns the last cell that begins before the address, or nullptr.
-    const Cell* find_before(std::uintptr_t address) const noexcept;
+    const Cell* find_before(std::uintptr_t address) const noexcept {
+        const auto after = cells_.lower_bound(address);
+        return after == cells_.begin() ? nullptr : &std::prev(after)->second;
+    }
 
     std::size_t cells() const noexcept { return cells_.size(); }
 
 private:
     using Cells = std::map<std::uintptr_t, Cell>;
 
-    Cells::iterator cut(std::uintptr_t begin, std::uintptr_t end);
-    void split(std::uintptr_t address);
-    void join(std::uintptr_t begin, std::uintptr_t end);
-    void sweep(const VectorClock& host);
+    // Returns the cell that begins at `begin` and ends no later than `end`.
+    Cells::iterator cut(std::uintptr_t begin, std::uintptr_t end) {
+        split(begin);
+        const auto found = cells_.lower_bound(begin);
+        if (found == cells_.end() || found->first != begin) {
+            Cell fresh;
+            fresh.end = found == cells_.end() ? end : std::min(end, found->first);
+            return cells_.emplace_hint(found, begin, std::move(fresh));
+        }
+        if (found->second.end > end) split(end);
+        return found;
+    }
+    void split(std::uintptr_t address) {
+        auto found = cells_.upper_bound(address);
+        if (found == cells_.begin()) return;
+        --found;
+        if (found->first == address || found->second.end <= address) return;
+        Cell rest = found->second;
+        found->second.end = address;
+        cells_.emplace_hint(std::next(found), address, std::move(rest));
+    }
+    void join(std::uintptr_t begin, std::uintptr_t end) {
+        auto cell = cells_.lower_bound(begin);
+        if (cell != cells_.begin()) --cell;
+        while (cell != cells_.end() && cell->first <= end) {
+            const auto next = std::next(cell);
+            if (is_blank(cell->second)) {
+                cell = cells_.erase(cell);
+            } else if (next != cells_.end() && next->first == cell->second.end &&
+                       next->second.like(cell->second)) {
+                cell->second.end = next->second.end;
+                cells_.erase(next);
+            } else {
+                cell = next;
+            }
+        }
+    }
+    void sweep(const VectorClock& host) {
+        for (auto& [begin, cell] : cells_) cell.forget(host);
+        join(0, UINTPTR_MAX);
+        sweep_at_ = std::max<std::size_t>(4096, cells_.size() * 2);
+    }
 
     Cells cells_;
     std::size_t sweep_at_ = 4096;

@@ -33,7 +33,7 @@ protected:
 
     /// Returns memory whose bytes are set by pending work of its stream.
     static DeviceAllocation make(Runtime& runtime, std::size_t bytes, StreamHandle stream,
-                             MemoryKind kind = MemoryKind::device) {
+                                 MemoryKind kind = MemoryKind::device) {
         DeviceAllocation memory(runtime, bytes, stream, kind);
         memory.set(0, made_bytes(bytes));
         return memory;

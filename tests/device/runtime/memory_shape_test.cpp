@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/runtime/check_shape.hpp"
+#include "device/runtime/memory_copies.hpp"
 
 namespace tensorpool {
 namespace {

@@ -164,7 +164,8 @@ TEST(Runtimes, MemoryAndStreamsOutliveThemAndTheirBackend) {
 
 TEST(Runtimes, AreTrimmedTogether) {
     const PutInBackend simulated(eager_devices(2));
-    for (const int index : {0, 1}) DeviceAllocation(get_runtime({DeviceType::simulated, index}), 1000);
+    for (const int index : {0, 1})
+        DeviceAllocation(get_runtime({DeviceType::simulated, index}), 1000);
     EXPECT_GT(trim_runtimes(), 0u);
     EXPECT_EQ(get_runtime({DeviceType::simulated, 1}).allocator().statistics().capacity_bytes, 0u);
 }

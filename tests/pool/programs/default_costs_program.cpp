@@ -4,6 +4,7 @@
 #include "support/default_costs.hpp"
 
 #include <cstdio>
+#include <cstdlib>
 #include <string_view>
 
 #include <pthread.h>
@@ -107,7 +108,7 @@ constexpr Sizes sizes{.rounds = 1,
 
 int main(int count, char** arguments) {
     const std::vector<Feature> features = all_features();
-    const Feature* const feature = count != 3 ? nullptr : find_named(features, arguments[1]);
+    const Feature* const feature = count != 4 ? nullptr : find_named(features, arguments[1]);
     if (feature == nullptr) return 2;
     // The trimmer's thread needs a program that has had another.
     std::thread([] {}).join();
@@ -116,7 +117,7 @@ int main(int count, char** arguments) {
     CountingMeter::set_last_handlers();
     for (const Work& work : all_works) {
         Unmeasured warm;
-        do_work(work, warm, sizes);
+        for (int i = 0; i != std::atoi(arguments[3]); ++i) do_work(work, warm, sizes);
         CountingMeter meter;
         do_work(work, meter, sizes);
         std::printf("%lu %lu %s\n", meter.instructions(), meter.system_calls(), work.name);

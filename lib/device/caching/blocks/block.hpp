@@ -5,7 +5,6 @@
 #include <boost/intrusive/list.hpp>
 #include <boost/intrusive/set.hpp>
 
-#include "base/alignment.hpp"
 #include "device/deferral/deferred_frees.hpp"
 
 /// The sizes of blocks and slabs, in bytes.

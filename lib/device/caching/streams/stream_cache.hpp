@@ -1,5 +1,7 @@
 #pragma once
 
+#include <thread>
+
 #include "device/caching/blocks/block.hpp"
 
 namespace tensorpool::device {
@@ -12,11 +14,15 @@ class StreamCache;
 class StreamTable {
 public:
     /// Throws std::bad_alloc.
-    StreamTable();
+    StreamTable() {
+        constexpr std::size_t first_size = 64;  // filled to at most half: 32 streams
+        tables_.push_back(std::make_unique<Table>(first_size));
+        table_.store(tables_.back().get(), std::memory_order_release);
+    }
     StreamTable(const StreamTable&) = delete;
     StreamTable& operator=(const StreamTable&) = delete;
 
-    StreamCache* find(StreamHandle stream) const noexcept {
+    [[gnu::always_inline]] StreamCache* find(StreamHandle stream) const noexcept {
         // Acquire, here and below: pairs with the release stores in `add`.
         const Table* const table = table_.load(std::memory_order_acquire);
         const std::uintptr_t key = key_of(stream);
@@ -29,9 +35,33 @@ public:
     }
 
     /// REQUIRES: the stream is not in the table. Throws std::bad_alloc and then changes nothing.
-    void add(StreamHandle stream, StreamCache& cache);
+    void add(StreamHandle stream, StreamCache& cache) {
+        Table& table = *tables_.back();
+        if ((count_ + 1) * 2 <= table.mask + 1) {
+            put(table, key_of(stream), &cache);
+        } else {
+            auto larger = std::make_unique<Table>((table.mask + 1) * 2);
+            for (std::size_t i = 0; i <= table.mask; ++i) {
+                const Entry& entry = table.entries[i];
+                const std::uintptr_t key = entry.key.load(std::memory_order_relaxed);
+                if (key != 0) put(*larger, key, entry.cache.load(std::memory_order_relaxed));
+            }
+            put(*larger, key_of(stream), &cache);
+            tables_.push_back(std::move(larger));
+            table_.store(tables_.back().get(), std::memory_order_release);
+        }
+        ++count_;
+    }
     /// Sets another cache for a stream. REQUIRES: the stream is in the table.
-    void replace(StreamHandle stream, StreamCache& cache) noexcept;
+    void replace(StreamHandle stream, StreamCache& cache) noexcept {
+        Table& table = *tables_.back();
+        std::size_t at = hash(key_of(stream));
+        while (table.entries[at & table.mask].key.load(std::memory_order_relaxed) !=
+               key_of(stream)) {
+            ++at;
+        }
+        table.entries[at & table.mask].cache.store(&cache, std::memory_order_release);
+    }
 
 private:
     struct Entry {
@@ -51,7 +81,13 @@ private:
     static std::size_t hash(std::uintptr_t key) noexcept {
         return static_cast<std::size_t>((key * 0x9e3779b97f4a7c15u) >> 32);
     }
-    static void put(Table& table, std::uintptr_t key, StreamCache* cache) noexcept;
+    static void put(Table& table, std::uintptr_t key, StreamCache* cache) noexcept {
+        std::size_t at = hash(key);
+        while (table.entries[at & table.mask].key.load(std::memory_order_relaxed) != 0) ++at;
+        Entry& entry = table.entries[at & table.mask];
+        entry.cache.store(cache, std::memory_order_release);
+        entry.key.store(key, std::memory_order_release);
+    }
 
     std::atomic<const Table*> table_;
     std::vector<std::unique_ptr<Table>> tables_;  // the last one is current
@@ -138,7 +174,7 @@ struct ScalarPage;
 /// A lock for sections of some ten instructions. Locked by one exchange, unlocked by a plain store.
 class SpinLock {
 public:
-    void lock() noexcept {
+    [[gnu::always_inline]] void lock() noexcept {
         // Acquire pairs with the release in `unlock`: the writes of the last holder are visible.
         while (taken_.exchange(true, std::memory_order_acquire)) [[unlikely]] wait();
     }
@@ -147,7 +183,10 @@ public:
 private:
     /// Waits until the lock looks free. Out of line: an inlined call would cost the fast path
     /// registers.
-    void wait() const noexcept;
+    [[gnu::noinline]] void wait() const noexcept {
+        // Yields at once: the holder of the lock may have been preempted.
+        while (taken_.load(std::memory_order_relaxed)) std::this_thread::yield();
+    }
 
     std::atomic<bool> taken_ = false;
 };
@@ -165,7 +204,7 @@ public:
 
     /// Returns the most recently freed block of exactly this rounded size, or nullptr if there is
     /// none near the top of its bin.
-    Block* take(std::size_t rounded, std::size_t requested) noexcept {
+    [[gnu::always_inline]] Block* take(std::size_t rounded, std::size_t requested) noexcept {
         const std::lock_guard guard(lock_);
         Block** at = &bins_[bin_of(rounded)];
         for (unsigned looks = 0; *at != nullptr && looks < max_looks; ++looks) {
@@ -183,7 +222,7 @@ public:
     enum class Put : std::uint8_t { parked, elsewhere, refused };
     /// Parks a block in use. Returns `elsewhere` if it belongs to another stream by now, or
     /// `refused` if it is not in use or other streams use it too.
-    Put put(Block& block) noexcept {
+    [[gnu::always_inline]] Put put(Block& block) noexcept {
         const std::lock_guard guard(lock_);
         if (block.home.load(std::memory_order_relaxed) != this) [[unlikely]]
             return Put::elsewhere;
@@ -199,23 +238,18 @@ public:
     void unlock() noexcept { lock_.unlock(); }
 
     /// Counts a block from the sets that is handed to a caller.
-    void count_new(Block& block, std::size_t requested) noexcept {
+    [[gnu::always_inline]] void count_new(Block& block, std::size_t requested) noexcept {
         block.requested = requested;
         ++block.use_count;
         block.set(BlockState::in_use);
         count_allocation(requested, block.bytes);
     }
-    void count_allocation(std::size_t requested, std::size_t bytes) noexcept {
-        statistics::DeviceStreamCounters& counters = *counters_;
-        detail::add(counters.allocations, 1);
-        detail::add(counters.requested_bytes, requested);
-        detail::add(counters.allocated_bytes, bytes);
+    [[gnu::always_inline]] void count_allocation(std::size_t requested,
+                                                 std::size_t bytes) noexcept {
+        device::count_allocation(*counters_, requested, bytes);
     }
     void count_free(std::size_t requested, std::size_t bytes) noexcept {
-        statistics::DeviceStreamCounters& counters = *counters_;
-        detail::add_release(counters.deallocations, 1);
-        detail::add_release(counters.deallocated_bytes, bytes);
-        detail::add_release(counters.deallocated_requested_bytes, requested);
+        device::count_free(*counters_, requested, bytes);
     }
     void park(Block& block) noexcept {
         block.set(BlockState::parked);
@@ -226,7 +260,25 @@ public:
     }
 
     /// Takes all parked blocks, as a list by `link`, marked taken. REQUIRES: the stream's lock.
-    Block* take_parked() noexcept;
+    Block* take_parked() noexcept {
+        // Avoids reading each bin in the usual case: other streams mostly have nothing parked.
+        if (counters_ == nullptr || counters_->parked_bytes.load(std::memory_order_relaxed) == 0) {
+            return nullptr;
+        }
+        Block* all = nullptr;
+        for (Block*& bin : bins_) {
+            while (bin != nullptr) {
+                Block* const block = bin;
+                bin = block->link;
+                block->set(BlockState::taken);
+                block->link = all;
+                all = block;
+            }
+        }
+        detail::add(counters_->parked_bytes,
+                    0 - counters_->parked_bytes.load(std::memory_order_relaxed));
+        return all;
+    }
     /// Takes all parked blocks like `take_parked`, but takes the lock itself.
     Block* take_all() noexcept {
         const std::lock_guard guard(lock_);
@@ -279,7 +331,7 @@ private:
         return static_cast<std::size_t>((rounded / small_grain) * 0x9e3779b97f4a7c15u >> 56);
     }
 
-    void count_hit(Block& block, std::size_t requested) noexcept {
+    [[gnu::always_inline]] void count_hit(Block& block, std::size_t requested) noexcept {
         count_new(block, requested);
         detail::add(counters_->parked_hits, 1);
         detail::add(counters_->parked_bytes, 0 - block.bytes);

@@ -1,4 +1,4 @@
-#include "models/estimate/config/config_hyperparameters.hpp"
+#include "models/estimate/config/config.hpp"
 
 #include <algorithm>
 #include <fstream>
@@ -6,12 +6,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "models/estimate/config/config.hpp"
-
 namespace tensorpool::files {
 namespace {
 
 using nlohmann::json;
+
 using Values = std::optional<std::vector<std::int64_t>>;
 
 /// The usual name of a hyperparameter, and its name in GPT-2 or other models.
@@ -19,6 +18,7 @@ struct Names {
     const char* usual;
     const char* other;
 };
+
 constexpr Names names[] = {
     {"num_hidden_layers", "n_layer"},
     {"max_position_embeddings", "n_positions"},
@@ -35,6 +35,7 @@ constexpr Names names[] = {
     {"moe_intermediate_size", "moe_intermediate_size"},
     {"shared_expert_intermediate_size", "shared_expert_intermediate_size"},
 };
+
 static_assert(std::size(names) == hyperparameter_count);
 
 constexpr std::pair<const char*, const char*> architectures[] = {
@@ -46,6 +47,7 @@ struct Usual {
     Hyperparameter parameter;
     std::int64_t value;
 };
+
 // The defaults of Gemma3TextConfig in Transformers. The files of Gemma 3 4B, 12B and 27B omit
 // values that equal these.
 constexpr Usual usual_of_gemma3[] = {
@@ -84,61 +86,74 @@ Values windowed_layers(const json& types) {
     return values;
 }
 
-}  // namespace
-
-ConfigHyperparameters::ConfigHyperparameters(std::string path)
-    : path_(std::move(path)), config_(std::make_unique<json>(read_config(path_))) {
-    const auto text = config_->find("text_config");
-    const json own = text != config_->end() && text->is_object() ? *text : *config_;
-    const auto type = own.contains("model_type") ? own.find("model_type") : own.end();
-    if (type != own.end() && type->is_string())
-        architecture_ = architecture_of(type->get<std::string>());
-    *config_ = own;
-}
-
-ConfigHyperparameters::~ConfigHyperparameters() = default;
-
-std::string ConfigHyperparameters::name_of(Hyperparameter parameter) const {
-    return name_in(*config_, parameter);
-}
-
-Values ConfigHyperparameters::find(Hyperparameter parameter) const {
-    // Files of Qwen have a window even if this option disables it.
-    if (parameter == Hyperparameter::window &&
-        config_->value("use_sliding_window", json(true)) == false)
-        return std::nullopt;
-    const auto types = config_->find("layer_types");
-    if (parameter == Hyperparameter::window_period && types != config_->end() && types->is_array())
-        return windows(*types);
-    const auto found = config_->find(name_in(*config_, parameter));
-    if (found == config_->end() || found->is_null()) return usual(parameter);
-    if (found->is_number_integer()) return std::vector{found->get<std::int64_t>()};
-    throw HyperparameterError(path_ + ": " + name_of(parameter) + " is not a whole number");
-}
-
-/// Returns which layers have a window: one flag for each layer, or the period of the only layer,
-/// because a single value is a period. Only with a period of 1 the first layer has no window.
-Values ConfigHyperparameters::windows(const json& types) const {
-    Values flags = windowed_layers(types);
-    if (flags->size() != 1) return flags;
-    if (find(Hyperparameter::layers) == std::vector<std::int64_t>{1})
-        return std::vector{1 + flags->front()};
-    throw HyperparameterError(path_ + ": layer_types has 1 value; expected one for each layer");
-}
-
-/// Returns the default for a value that the file omits.
-Values ConfigHyperparameters::usual(Hyperparameter parameter) const {
-    if (architecture_ == "gemma3" && !config_->contains(name_in(*config_, parameter))) {
-        for (const auto& [known, value] : usual_of_gemma3) {
-            if (known == parameter) return std::vector{value};
-        }
+/// Reads hyperparameters from the config.json beside a model of Hugging Face, by the names of
+/// PretrainedConfig. Multimodal models have those of the text model in "text_config".
+class ConfigHyperparameters final : public HyperparameterSource {
+public:
+    /// Throws HyperparameterError if the file cannot be read or is not a JSON object.
+    explicit ConfigHyperparameters(std::string path)
+        : path_(std::move(path)), config_(read_config(path_)) {
+        const auto text = config_.find("text_config");
+        const json own = text != config_.end() && text->is_object() ? *text : config_;
+        const auto type = own.contains("model_type") ? own.find("model_type") : own.end();
+        if (type != own.end() && type->is_string())
+            architecture_ = architecture_of(type->get<std::string>());
+        config_ = own;
     }
-    // GPT-2's feed-forward is four times as wide as its embedding.
-    const auto width = config_->find("n_embd");
-    if (parameter != Hyperparameter::feed_forward || width == config_->end()) return std::nullopt;
-    if (!width->is_number_integer()) return std::nullopt;
-    return std::vector{4 * std::min<std::int64_t>(width->get<std::int64_t>(), 1 << 30)};
-}
+    /// Returns model_type, converted to the names of general.architecture: "phi" becomes "phi2",
+    /// "mixtral" becomes "llama".
+    const std::string& architecture() const noexcept override { return architecture_; }
+    std::string name_of(Hyperparameter parameter) const override {
+        return name_in(config_, parameter);
+    }
+    Values find(Hyperparameter parameter) const override {
+        // Files of Qwen have a window even if this option disables it.
+        if (parameter == Hyperparameter::window &&
+            config_.value("use_sliding_window", json(true)) == false)
+            return std::nullopt;
+        const auto types = config_.find("layer_types");
+        if (parameter == Hyperparameter::window_period && types != config_.end() &&
+            types->is_array())
+            return windows(*types);
+        const auto found = config_.find(name_in(config_, parameter));
+        if (found == config_.end() || found->is_null()) return usual(parameter);
+        if (found->is_number_integer()) return std::vector{found->get<std::int64_t>()};
+        throw HyperparameterError(path_ + ": " + name_of(parameter) + " is not a whole number");
+    }
+    const std::string& file() const override { return path_; }
+
+private:
+    /// Returns which layers have a window: one flag for each layer, or the period of the only
+    /// layer, because a single value is a period. Only with a period of 1 the first layer has no
+    /// window.
+    Values windows(const json& types) const {
+        Values flags = windowed_layers(types);
+        if (flags->size() != 1) return flags;
+        if (find(Hyperparameter::layers) == std::vector<std::int64_t>{1})
+            return std::vector{1 + flags->front()};
+        throw HyperparameterError(path_ + ": layer_types has 1 value; expected one for each layer");
+    }
+    /// Returns the default for a value that the file omits.
+    Values usual(Hyperparameter parameter) const {
+        if (architecture_ == "gemma3" && !config_.contains(name_in(config_, parameter))) {
+            for (const auto& [known, value] : usual_of_gemma3) {
+                if (known == parameter) return std::vector{value};
+            }
+        }
+        // GPT-2's feed-forward is four times as wide as its embedding.
+        const auto width = config_.find("n_embd");
+        if (parameter != Hyperparameter::feed_forward || width == config_.end())
+            return std::nullopt;
+        if (!width->is_number_integer()) return std::nullopt;
+        return std::vector{4 * std::min<std::int64_t>(width->get<std::int64_t>(), 1 << 30)};
+    }
+
+    std::string path_;
+    json config_;
+    std::string architecture_;
+};
+
+}  // namespace
 
 std::unique_ptr<HyperparameterSource> read_config_file(const std::string& path) {
     return std::make_unique<ConfigHyperparameters>(path);
