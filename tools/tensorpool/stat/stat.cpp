@@ -186,7 +186,6 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
     command->footer(
         "Examples:\n"
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
-        "\n"
         "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
         "The columns are: memory in use by callers (in use), committed memory (capacity), the peak "
