@@ -44,8 +44,9 @@ struct RecordGroup {
     std::vector<Record> records;
 };
 
-/// Returns the records of a snapshot, by kind: those with structures of their own, and then those
-/// of `ProcessSnapshot::others`. Pools and threads are not among them. Throws std::bad_alloc.
+/// Returns the records of a snapshot, by kind: those with structures of their own, whether there
+/// are any or not, and then those of `ProcessSnapshot::others`. Pools and threads are not among
+/// them. Throws std::bad_alloc.
 TENSORPOOL_API std::vector<RecordGroup> record_groups(const ProcessSnapshot& snapshot);
 
 /// A column of a table of records.
@@ -81,6 +82,8 @@ struct RecordColumn {
 
 /// A cell of a table of records.
 struct RecordCell {
+    /// What it shows: what its column says, or a value of a row of its own.
+    RecordColumn::Show show = RecordColumn::Show::size;
     /// The text, for columns of texts.
     std::string text;
     /// The value, for all others.
@@ -91,7 +94,8 @@ struct RecordCell {
 
 /// A row of a table of records.
 struct RecordRow {
-    /// The index of the record in RecordGroup::records.
+    /// The index of the record in RecordGroup::records, or of a value in
+    /// RecordGroup::Record::values.
     std::size_t record = 0;
     /// The number of records above it, if the kind is a tree.
     std::size_t depth = 0;
@@ -105,16 +109,23 @@ struct RecordGrid {
     std::string of;
     /// The columns.
     std::vector<RecordColumn> columns;
-    /// A row for each record, in the order of a tree if the kind has one.
+    /// A row for each record, in the order of a tree if the kind has one; or for each value.
     std::vector<RecordRow> rows;
 };
 
 /// Returns the table of one of the groups of a snapshot. Throws std::bad_alloc.
 TENSORPOOL_API RecordGrid to_grid(const std::vector<RecordGroup>& groups, const RecordGroup& group);
+/// Returns a table of the values of one record: a row for each, with its name in JSON, and with
+/// PyTorch's name if values of the kind have one. Throws std::bad_alloc.
+TENSORPOOL_API RecordGrid to_details(const RecordGroup& group, const RecordGroup::Record& record);
 /// Returns a table for people, with a title. It ends with a newline; "" without records.
 TENSORPOOL_API std::string to_text(const std::vector<RecordGroup>& groups,
                                    const RecordGroup& group);
 /// Returns a JSON array with an object for each record.
 TENSORPOOL_API std::string to_json(const RecordGroup& group);
+/// Returns a JSON array with the table of each group, for pages that draw any kind: its name and
+/// title, its columns, and its rows: the number and the index of the record, its depth in a tree,
+/// and its cells, which are texts, numbers, or a part and its whole.
+TENSORPOOL_API std::string tables_json(const std::vector<RecordGroup>& groups);
 
 }  // namespace tensorpool

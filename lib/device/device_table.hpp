@@ -174,16 +174,29 @@ inline constexpr Rule derivations[] = {
     {Rule::plus, at("holds"), at("held_bytes")},
     {Rule::plus, at("holds"), at("waiting_bytes")},
 };
+inline constexpr Column columns[] = {
+    {"ALLOCATOR", Column::reference, at("device"), no_field, "devices"},
+    {"STREAM", Column::number, at("stream")},
+    {"HELD", Column::size, at("held_bytes")},
+    {"IN USE", Column::size, at("used_bytes")},
+    {"PARKED", Column::size, at("parked_bytes")},
+    {"WAITING", Column::size, at("waiting_bytes")},
+    {"WAITED s", Column::seconds, at("waiting_ns")},
+    {"GRAPH", Column::number, at("capture")},
+    {"WHY", Column::text, no_field, no_field, "", "What it holds and what waits for it."},
+};
 inline constexpr RecordTable table = {.name = "device_streams",
                                       .of = "device_stream",
-                                      .title = "streams of devices",
+                                      .title = "streams of devices, and why they hold memory",
                                       .id_word = offsetof(Of, id),
                                       .name_word = no_word,
+                                      .text = {"text"},
                                       .shown_if = at("holds"),
                                       .shows_other = false,
                                       .fields = fields,
                                       .rules = rules,
-                                      .derivations = derivations};
+                                      .derivations = derivations,
+                                      .columns = columns};
 
 }  // namespace device_streams
 

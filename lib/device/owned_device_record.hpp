@@ -1,10 +1,9 @@
 #pragma once
 
-#include <memory>
-
 #include <tensorpool/device/backend.hpp>
 
 #include "device/device_table.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::device {
 
@@ -21,8 +20,8 @@ public:
     OwnedDeviceRecord(const OwnedDeviceRecord&) = delete;
     OwnedDeviceRecord& operator=(const OwnedDeviceRecord&) = delete;
 
-    std::uint64_t id() const noexcept;
-    statistics::DeviceTotals& totals() noexcept;
+    std::uint64_t id() const noexcept { return record_->id.load(std::memory_order_relaxed); }
+    statistics::DeviceTotals& totals() noexcept { return record_->totals; }
 
     /// Returns a record with counters for one more stream, which is counted in `totals().streams`.
     /// Their address does not change. Throws std::bad_alloc.
@@ -39,8 +38,16 @@ public:
     DeviceStatistics statistics() const noexcept;
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    struct Stream;
+
+    Stream& make_stream(std::uint64_t number);
+    template <class Function>
+    void for_each_stream(Function function) const;
+
+    statistics::OwnedRecord<statistics::DeviceRecord> record_;
+    // A list that only grows, so that statistics are read without a lock.
+    std::atomic<Stream*> streams_ = nullptr;
+    std::uint64_t last_number_ = 0;  // of the stream added last
 };
 
 }  // namespace tensorpool::device

@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "base/never_destroyed.hpp"
-#include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
@@ -130,7 +129,6 @@ namespace limits {
 namespace {
 
 void before_fork() {
-    events::snapshot_sources().lock();
     commit_budget().lock();
     lock_budgets();
     statistics::lock_counters_of_threads();
@@ -139,7 +137,6 @@ void before_fork() {
 
 void after_fork() {
     commit_budget().unlock();
-    events::snapshot_sources().unlock();
 }
 
 void after_fork_in_parent() {

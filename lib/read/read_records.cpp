@@ -2,9 +2,7 @@
 
 #include <algorithm>
 
-#include "read/described_table.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::read {
 namespace {
@@ -128,10 +126,11 @@ void remove_ended(RecordGroup& group, const std::vector<FoundRecords>& all) {
 
 }  // namespace
 
-std::vector<FoundRecords> read_records(const SegmentImage& earlier, const SegmentImage& later,
-                                       const TableOf& table_of) {
+std::vector<FoundRecords> read_records(SegmentView& view) {
+    const SegmentImage& earlier = view.earlier();
+    const SegmentImage& later = view.later();
     std::vector<std::shared_ptr<const RecordTable>> tables(later.kinds().size());
-    for (std::size_t i = first_kind_count; i < tables.size(); ++i) tables[i] = table_of(i);
+    for (std::size_t i = first_kind_count; i < tables.size(); ++i) tables[i] = view.table(i);
     std::vector<FoundRecords> all;
     for (std::size_t i = first_kind_count; i < tables.size(); ++i) {
         if (tables[i] == nullptr) continue;
@@ -149,17 +148,6 @@ std::vector<FoundRecords> read_records(const SegmentImage& earlier, const Segmen
     }
     for (FoundRecords& found : all) remove_ended(found.group, all);
     return all;
-}
-
-std::vector<FoundRecords> read_own_records() {
-    const SegmentHeader* const header = segment().header();
-    if (header == nullptr) return {};
-    SegmentImage image(header);
-    image.count();
-    return read_records(image, image, [&](std::size_t kind) {
-        const Kind& described = image.kinds()[kind];
-        return read_table(described.text, described.record_bytes);
-    });
 }
 
 Record make_record(const RecordTable& table, std::uint64_t id, const char* name,

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <functional>
-#include <memory>
 #include <span>
 #include <vector>
 
 #include <tensorpool/record_group.hpp>
 
-#include "statistics/records/record_table.hpp"
-#include "statistics/segment/segment_image.hpp"
+#include "read/segment_view.hpp"
 
 namespace tensorpool::read {
 
@@ -18,16 +15,9 @@ struct FoundRecords {
     std::uint64_t left_out = 0;
 };
 
-/// Returns the table of a kind, by the index of its region; nullptr if there is none.
-using TableOf = std::function<std::shared_ptr<const statistics::RecordTable>(std::size_t kind)>;
-
 /// Reads the records of all kinds that the segment describes, in the order of their ids. Counters
 /// that are read first are taken from the earlier image. Throws std::bad_alloc.
-std::vector<FoundRecords> read_records(const statistics::SegmentImage& earlier,
-                                       const statistics::SegmentImage& later,
-                                       const TableOf& table_of);
-/// Reads the records of this process. Throws std::bad_alloc.
-std::vector<FoundRecords> read_own_records();
+std::vector<FoundRecords> read_records(SegmentView& view);
 
 /// Makes a record of the values of a kind. Those that the rules derive are added.
 RecordGroup::Record make_record(const statistics::RecordTable& table, std::uint64_t id,

@@ -53,8 +53,8 @@ std::string growth_text(std::uint64_t value) {
     return std::string(is_less ? "-" : "") + BytesText(is_less ? 0 - value : value).c_str();
 }
 
-std::string cell_text(Show show, const RecordCell& cell) {
-    switch (show) {
+std::string cell_text(const RecordCell& cell) {
+    switch (cell.show) {
         case Show::size:
             return BytesText(cell.number).c_str();
         case Show::size_if_known:
@@ -103,13 +103,58 @@ RecordCell cell_of(const RecordTable& table, const Column& column, const Record&
     const auto value = [&](std::uint8_t field) {
         return field == no_field ? 0 : record.values[field];
     };
-    RecordCell cell{.text = {}, .number = value(column.value), .whole = value(column.of)};
+    RecordCell cell{.show = static_cast<Show>(column.show),
+                    .text = {},
+                    .number = value(column.value),
+                    .whole = value(column.of)};
     if (column.show == Column::name) cell.text = record.name;
     if (column.show == Column::choice) cell.text = choice_in(table, record);
     if (column.show == Column::text) cell.text = record.text;
     if (column.show == Column::reference)
         cell.text = name_with(cell.number, column.of_kind, groups);
     return cell;
+}
+
+Show show_of(const Field& field) noexcept {
+    if (field.unit == "bytes") return Show::size;
+    return field.unit == "number" || field.unit == "nanoseconds" ? Show::number : Show::count;
+}
+
+std::string cell_json(const RecordCell& cell) {
+    if (is_text(cell.show)) return quoted(cell.text.c_str());
+    const std::string number = std::to_string(cell.number);
+    if (cell.show != Show::part && cell.show != Show::bar) return number;
+    return '[' + number + ',' + std::to_string(cell.whole) + ']';
+}
+
+/// Formats `[item,item]`.
+template <class Items, class JsonOf>
+std::string json_list(const Items& items, JsonOf json_of) {
+    std::string out = "[";
+    for (const auto& item : items) {
+        if (out.size() > 1) out += ',';
+        out += json_of(item);
+    }
+    return out + ']';
+}
+
+std::string column_json(const RecordColumn& column) {
+    static constexpr const char* words[] = {
+        "name", "size",    "size_if_known", "limit", "count",     "number", "growth", "part",
+        "bar",  "seconds", "choice",        "text",  "reference", "rate",   "highest"};
+    return "{\"title\":" + quoted(column.title.c_str()) + ",\"show\":\"" +
+           words[static_cast<unsigned>(column.show)] +
+           "\",\"about\":" + quoted(column.about.c_str()) + '}';
+}
+
+std::string row_json(const RecordRow& row, const Record& record) {
+    return "{\"id\":" + std::to_string(record.id) + ",\"record\":" + std::to_string(row.record) +
+           ",\"depth\":" + std::to_string(row.depth) +
+           ",\"cells\":" + json_list(row.cells, cell_json) + '}';
+}
+
+std::string title_of(const RecordGroup& group) {
+    return std::string(group.name == group.table->name ? group.table->title : group.name);
 }
 
 std::string about(const RecordTable& table, const Column& column) {
@@ -171,22 +216,24 @@ std::string json_of(const RecordTable& table, const Record& record) {
 
 // A parent is older than its children, so its number is lower. Whatever an overwritten segment
 // contains, no record is therefore below itself.
-std::vector<Position> tree_of(std::span<const std::uint64_t> ids,
-                              std::span<const std::uint64_t> parents) {
+std::vector<Position> tree_of(const RecordGroup& group) {
     constexpr std::size_t none = SIZE_MAX;
+    const std::vector<Record>& all = group.records;
+    const std::uint8_t field = group.table->parent;
     // Of each record, the first child and the next one with the same parent.
-    std::vector<std::pair<std::size_t, std::size_t>> links(ids.size(), {none, none});
+    std::vector<std::pair<std::size_t, std::size_t>> links(all.size(), {none, none});
     std::size_t first_root = none;
-    for (std::size_t index = ids.size(); index-- != 0;) {
-        const auto found = std::ranges::lower_bound(ids, parents[index]);
-        const auto above = static_cast<std::size_t>(found - ids.begin());
+    for (std::size_t index = all.size(); index-- != 0;) {
+        const std::uint64_t parent = field == no_field ? 0 : all[index].values[field];
+        const auto found = std::ranges::lower_bound(all, parent, {}, &Record::id);
+        const auto above = static_cast<std::size_t>(found - all.begin());
         const bool has_parent =
-            parents[index] < ids[index] && above < index && ids[above] == parents[index];
+            parent != 0 && parent < all[index].id && above < index && all[above].id == parent;
         std::size_t& list = has_parent ? links[above].first : first_root;
         links[index].second = std::exchange(list, index);
     }
     std::vector<Position> tree;
-    tree.reserve(ids.size());
+    tree.reserve(all.size());
     std::vector<std::size_t> path;  // of records whose next one is due
     std::size_t next = first_root;
     while (next != none || !path.empty()) {
@@ -200,20 +247,6 @@ std::vector<Position> tree_of(std::span<const std::uint64_t> ids,
         next = links[next].first;
     }
     return tree;
-}
-
-std::vector<Position> tree_of(const RecordGroup& group) {
-    std::vector<std::uint64_t> ids;
-    std::vector<std::uint64_t> parents;
-    const std::uint8_t parent = group.table->parent;
-    for (const Record& record : group.records) {
-        ids.push_back(record.id);
-        parents.push_back(parent == no_field ? 0 : record.values[parent]);
-    }
-    if (parent != no_field) return tree_of(ids, parents);
-    std::vector<Position> list(ids.size());
-    for (std::size_t i = 0; i != list.size(); ++i) list[i].index = i;
-    return list;
 }
 
 }  // namespace read
@@ -238,6 +271,46 @@ RecordGrid to_grid(const std::vector<RecordGroup>& groups, const RecordGroup& gr
     return grid;
 }
 
+RecordGrid to_details(const RecordGroup& group, const RecordGroup::Record& record) {
+    using Show = RecordColumn::Show;
+    const auto fields = group.table->shown_fields();
+    const bool has_words = std::ranges::any_of(
+        fields, [](const statistics::Field& field) { return !field.pytorch.empty(); });
+    RecordGrid grid;
+    grid.of = group.table->of;
+    grid.columns = {{"NAME", Show::text, "", 24}};
+    if (has_words) grid.columns.push_back({"PYTORCH", Show::text, "", 20});
+    grid.columns.push_back({"VALUE", Show::size, "", 10});
+    for (std::size_t i = 0; i != fields.size(); ++i) {
+        RecordRow& row = grid.rows.emplace_back();
+        row.record = i;
+        row.cells.push_back({.show = Show::text, .text = std::string(fields[i].name)});
+        if (has_words) {
+            row.cells.push_back({.show = Show::text, .text = std::string(fields[i].pytorch)});
+        }
+        row.cells.push_back(
+            {.show = read::show_of(fields[i]), .text = {}, .number = record.values[i]});
+    }
+    return grid;
+}
+
+std::string read::report_of(const RecordGroup& group) {
+    const statistics::RecordTable& table = *group.table;
+    const RecordGroup::Record& record = group.records.front();
+    std::string out = "tensorpool: '" + record.name + "' of " +
+                      std::string(table.title.substr(0, table.title.find(';')));
+    if (table.choice.word != statistics::no_word) out += ", " + choice_in(table, record);
+    if (!record.text.empty()) out += ", " + record.text;
+    TextTable lines;
+    for (const RecordRow& row : to_details(group, record).rows) {
+        if (row.cells.back().number == 0) continue;
+        std::vector<std::string> texts;
+        for (const RecordCell& cell : row.cells) texts.push_back(cell_text(cell));
+        lines.add(std::move(texts));
+    }
+    return out + '\n' + lines.text({false, false, false});
+}
+
 std::string to_text(const std::vector<RecordGroup>& groups, const RecordGroup& group) {
     if (group.records.empty()) return "";
     const RecordGrid grid = to_grid(groups, group);
@@ -255,23 +328,34 @@ std::string to_text(const std::vector<RecordGroup>& groups, const RecordGroup& g
     for (const RecordRow& row : grid.rows) {
         std::vector<std::string> texts;
         for (std::size_t i = 0; i != row.cells.size(); ++i) {
-            const RecordColumn::Show show = grid.columns[i].show;
-            if (read::is_complete(show)) texts.push_back(read::cell_text(show, row.cells[i]));
+            const RecordCell& cell = row.cells[i];
+            if (read::is_complete(cell.show)) texts.push_back(read::cell_text(cell));
         }
         texts.front().insert(0, 2 * row.depth, ' ');
         lines.add(std::move(texts));
     }
-    const std::string title(group.name == group.table->name ? group.table->title : group.name);
-    return "tensorpool: " + title + '\n' + lines.text(is_right);
+    return "tensorpool: " + read::title_of(group) + '\n' + lines.text(is_right);
 }
 
 std::string to_json(const RecordGroup& group) {
-    std::string out = "[";
-    for (const RecordGroup::Record& record : group.records) {
-        if (out.size() > 1) out += ',';
-        out += read::json_of(*group.table, record);
-    }
-    return out + ']';
+    return read::json_list(group.records, [&](const RecordGroup::Record& record) {
+        return read::json_of(*group.table, record);
+    });
+}
+
+std::string tables_json(const std::vector<RecordGroup>& groups) {
+    return read::json_list(groups, [&](const RecordGroup& group) {
+        const RecordGrid grid = to_grid(groups, group);
+        return "{\"name\":" + base::quoted(group.name.c_str()) +
+               ",\"of\":" + base::quoted(grid.of.c_str()) +
+               ",\"title\":" + base::quoted(read::title_of(group).c_str()) +
+               ",\"columns\":" + read::json_list(grid.columns, read::column_json) + ",\"rows\":" +
+               read::json_list(grid.rows,
+                               [&](const RecordRow& row) {
+                                   return read::row_json(row, group.records[row.record]);
+                               }) +
+               '}';
+    });
 }
 
 }  // namespace tensorpool

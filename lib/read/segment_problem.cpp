@@ -30,9 +30,8 @@ bool is_packed(const SegmentHeader& header) noexcept {
         const Region& region = header.regions[i];
         const std::uint64_t bytes = read(region.record_bytes);
         const std::uint64_t count = read(region.record_count);
-        if (read(region.offset) != end || bytes == 0 ||
-            bytes % alignof(PoolRecord) != 0 || bytes > segment_bytes ||
-            count > segment_bytes || read(region.used) > count) {
+        if (read(region.offset) != end || bytes == 0 || bytes % alignof(PoolRecord) != 0 ||
+            bytes > segment_bytes || count > segment_bytes || read(region.used) > count) {
             return false;
         }
         if (count == 0) continue;  // there was no room

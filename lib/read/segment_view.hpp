@@ -20,6 +20,9 @@ namespace tensorpool::read {
 class SegmentView {
 public:
     explicit SegmentView(platform::ObservedFile file) noexcept : file_(std::move(file)) {}
+    /// The segment of this process, which is open already.
+    explicit SegmentView(const statistics::SegmentHeader& own) noexcept
+        : earlier_(&own), later_(&own) {}
     SegmentView(SegmentView&& other) noexcept;
     SegmentView& operator=(SegmentView&& other) noexcept;
     ~SegmentView();

@@ -53,7 +53,9 @@ RecordGroup::Record record_of(const PoolStatistics& pool) {
 }
 
 RecordGroup group_of_pools(const std::vector<PoolStatistics>& all) {
-    RecordGroup group{.name = "pools", .table = snapshots::share(statistics::pools::table)};
+    RecordGroup group;
+    group.name = "pools";
+    group.table = snapshots::share(statistics::pools::table);
     for (const PoolStatistics& pool : all) group.records.push_back(record_of(pool));
     return group;
 }

@@ -1,7 +1,7 @@
 #include <iterator>
 #include <string>
 
-#include <tensorpool/process_snapshot.hpp>
+#include <tensorpool/snapshot.hpp>
 
 #include "base/report_text.hpp"
 #include "read/record_text.hpp"
@@ -55,11 +55,12 @@ std::string head_of(const ProcessSnapshot& snapshot) {
 }  // namespace
 
 std::vector<RecordGroup> record_groups(const ProcessSnapshot& snapshot) {
+    using snapshots::group_of;
     std::vector<RecordGroup> groups = {
-        snapshots::group_of(snapshot.arenas),  snapshots::group_of(snapshot.scratches, "scratches"),
-        snapshots::group_of(snapshot.devices), snapshots::group_of(snapshot.planned),
-        snapshots::group_of(snapshot.budgets), snapshots::group_of(snapshot.stashes),
-        snapshots::group_of(snapshot.scopes)};
+        group_of(snapshot.arenas),  group_of(snapshot.scratches, "scratches"),
+        group_of(snapshot.devices), group_of(snapshot.planned),
+        group_of(snapshot.budgets), group_of(snapshot.stashes),
+        group_of(snapshot.scopes),  group_of(snapshot.device_streams)};
     groups.insert(groups.end(), snapshot.others.begin(), snapshot.others.end());
     return groups;
 }
@@ -73,13 +74,22 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     out += ',' + json_members(table::table, table::values_of(snapshot));
     add("left_out", json_of(snapshot.left_out));
     add("pools", array_of(snapshot.pools));
-    for (const RecordGroup& group : record_groups(snapshot)) {
-        add(group.name, to_json(group));
-        if (group.name == "devices") add("device_streams", array_of(snapshot.device_streams));
-    }
+    for (const RecordGroup& group : record_groups(snapshot)) add(group.name, to_json(group));
     add("threads", json_of(snapshot.threads));
     add("entries", std::to_string(snapshot.entries));
     return out + '}';
+}
+
+std::string to_text(const Snapshot& snapshot) {
+    std::string out;
+    for (const PoolStatistics& pool : snapshot.pools) out += to_text(pool);
+    for (const DeviceStatistics& device : snapshot.devices) out += to_text(device);
+    for (const PlannedArenaStatistics& arena : snapshot.planned) out += to_text(arena);
+    const std::vector<RecordGroup> groups = record_groups(snapshot);
+    for (const RecordGroup& group : groups) {
+        if (group.name != "devices" && group.name != "planned") out += to_text(groups, group);
+    }
+    return out;
 }
 
 }  // namespace tensorpool

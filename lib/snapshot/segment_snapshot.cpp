@@ -6,10 +6,14 @@
 #include <span>
 #include <utility>
 
+#include <tensorpool/snapshot.hpp>
+
 #include "base/block_sizes.hpp"
+#include "platform/platform.hpp"
+#include "platform/process/processes.hpp"
 #include "read/read_records.hpp"
 #include "snapshot/typed_records.hpp"
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::snapshots {
@@ -217,9 +221,7 @@ ProcessSnapshot snapshot_in(SegmentView& view) {
     ProcessSnapshot statistics;
     add_header(statistics, view.later().header());
     add_pools(statistics, view.earlier(), view.later());
-    take_records(statistics,
-                 read::read_records(view.earlier(), view.later(),
-                                    [&](std::size_t kind) { return view.table(kind); }));
+    take_records(statistics, read::read_records(view));
     statistics.committed_bytes = committed_bytes_of(statistics);
     return statistics;
 }
@@ -236,4 +238,28 @@ std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& t
     return std::nullopt;
 }
 
+void add_facts(ProcessSnapshot& to, bool is_visible) {
+    to.time_ns = platform::monotonic_clock_ns();
+    to.time_unix_ns = platform::wall_clock_ns();
+    const auto facts = is_visible ? platform::facts_of(to.process) : std::nullopt;
+    if (!facts) return;
+    to.process_name = facts->name;
+    to.minor_faults = facts->minor_faults;
+    to.resident_bytes = facts->resident_bytes;
+}
+
 }  // namespace tensorpool::snapshots
+
+namespace tensorpool {
+
+Snapshot take_snapshot() {
+    Snapshot snapshot;
+    const statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return snapshot;
+    read::SegmentView view(*header);
+    (void)snapshots::read_segment(view, snapshot);
+    snapshots::add_facts(snapshot, true);
+    return snapshot;
+}
+
+}  // namespace tensorpool

@@ -13,4 +13,7 @@ namespace tensorpool::snapshots {
 /// the meantime; if it never succeeds, `consistent` is false. Throws std::bad_alloc.
 std::optional<read::SegmentProblem> read_segment(read::SegmentView& view, ProcessSnapshot& to);
 
+/// Adds the time, and what the system says of a process that this one sees.
+void add_facts(ProcessSnapshot& to, bool is_visible);
+
 }  // namespace tensorpool::snapshots

@@ -251,16 +251,10 @@ ProcessSnapshot StatisticsReader::snapshot() {
         fail(segment.process, segment.name, *problem);
     }
     snapshot.process = segment.process;
-    snapshot.time_ns = platform::monotonic_clock_ns();
-    snapshot.time_unix_ns = platform::wall_clock_ns();
+    const bool is_visible = !gone && segment.is_of_our_space;
+    snapshots::add_facts(snapshot, is_visible);
     state_->sources.steady(snapshot.pools);
-    if (gone || !segment.is_of_our_space) return snapshot;
-    if (const auto facts = platform::facts_of(segment.process)) {
-        snapshot.process_name = facts->name;
-        snapshot.minor_faults = facts->minor_faults;
-        snapshot.resident_bytes = facts->resident_bytes;
-    }
-    state_->names.put_into(snapshot.threads, segment.process, snapshot.time_ns);
+    if (is_visible) state_->names.put_into(snapshot.threads, segment.process, snapshot.time_ns);
     return snapshot;
 }
 

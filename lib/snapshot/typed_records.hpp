@@ -107,6 +107,7 @@ RecordGroup::Record record_of(const Statistics& one) {
         read::make_record(table_of<Statistics>(), id, name,
                           {statistics::first_value(one), statistics::value_count<Statistics>()});
     if constexpr (requires { one.device[0]; }) record.text = one.device;
+    if constexpr (requires { one.waiting_ns; }) record.text = to_text(one);
     if constexpr (requires { one.kind; }) {
         record.choice = static_cast<unsigned>(one.kind);
     } else if constexpr (requires { one.state; }) {

@@ -19,6 +19,10 @@ template <class Statistics>
 std::string json(const Statistics& one) {
     return read::json_of(table_of<Statistics>(), record_of(one));
 }
+template <class Statistics>
+std::string text(const Statistics& one) {
+    return read::report_of(snapshots::group_of(std::vector<Statistics>{one}));
+}
 std::string size(std::uint64_t bytes) {
     return base::BytesText(bytes).c_str();
 }
@@ -52,10 +56,18 @@ std::string to_json(const StashStatistics& one) {
 std::string to_json(const ScopeStatistics& one) {
     return json(one);
 }
-std::string to_json(const DeviceStreamStatistics& stream) {
-    std::string out = json(stream);
-    out.pop_back();
-    return out + ",\"text\":" + base::quoted(to_text(stream).c_str()) + '}';
+std::string to_json(const DeviceStreamStatistics& one) {
+    return json(one);
+}
+
+std::string to_text(const ArenaStatistics& one) {
+    return text(one);
+}
+std::string to_text(const DeviceStatistics& one) {
+    return text(one);
+}
+std::string to_text(const PlannedArenaStatistics& one) {
+    return text(one);
 }
 
 std::string to_text(const DeviceStreamStatistics& stream) {
@@ -82,20 +94,6 @@ const char* to_string(PlannedArenaStatistics::State state) noexcept {
 const char* to_string(StashStatistics::Kind kind) noexcept {
     constexpr const char* words[] = {"stashes", "map", "frozen", "unknown"};
     return words[std::min(static_cast<unsigned>(kind), 3U)];
-}
-
-std::vector<BudgetPosition> budget_tree(const std::vector<BudgetStatistics>& budgets) {
-    std::vector<std::uint64_t> ids;
-    std::vector<std::uint64_t> parents;
-    for (const BudgetStatistics& budget : budgets) {
-        ids.push_back(budget.id);
-        parents.push_back(budget.parent);
-    }
-    std::vector<BudgetPosition> tree;
-    for (const auto& [index, depth] : read::tree_of(ids, parents)) {
-        tree.push_back({&budgets[index], depth});
-    }
-    return tree;
 }
 
 std::string to_json(const ContextStatistics& statistics) {

@@ -1,13 +1,14 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <tensorpool/budget_statistics.hpp>
+#include <tensorpool/process_snapshot.hpp>
 
-#include "statistics/json.hpp"
 #include "limits/budget_table.hpp"
+#include "statistics/json.hpp"
 
 namespace tensorpool {
 namespace {
@@ -22,8 +23,14 @@ BudgetStatistics budget_of(std::uint64_t id, std::uint64_t parent) {
 using Row = std::pair<std::uint64_t, std::size_t>;  // number and depth
 
 std::vector<Row> rows_of(const std::vector<BudgetStatistics>& budgets) {
+    ProcessSnapshot snapshot;
+    snapshot.budgets = budgets;
+    const std::vector<RecordGroup> groups = record_groups(snapshot);
+    const RecordGroup& group = *std::ranges::find(groups, "budgets", &RecordGroup::name);
     std::vector<Row> rows;
-    for (const auto& [budget, depth] : budget_tree(budgets)) rows.emplace_back(budget->id, depth);
+    for (const RecordRow& row : to_grid(groups, group).rows) {
+        rows.emplace_back(group.records[row.record].id, row.depth);
+    }
     return rows;
 }
 
@@ -41,7 +48,7 @@ TEST(BudgetToJson, ContainsEveryMetric) {
 }
 
 TEST(BudgetTree, OfNothingIsEmpty) {
-    EXPECT_TRUE(budget_tree({}).empty());
+    EXPECT_TRUE(rows_of({}).empty());
 }
 
 TEST(BudgetTree, ChildrenFollowTheirParentInTheOrderInWhichTheyWereMade) {
@@ -66,7 +73,8 @@ TEST(BudgetTree, CyclesAndRepeatedNumbersLoseNothing) {
 TEST(BudgetTree, MayBeDeep) {
     std::vector<BudgetStatistics> budgets;
     for (std::uint64_t id = 1; id <= 100'000; ++id) budgets.push_back(budget_of(id, id - 1));
-    EXPECT_EQ(budget_tree(budgets).back().depth, 99'999U);
+    EXPECT_EQ(rows_of(budgets).size(), 100'000U);
+    EXPECT_EQ(rows_of(budgets).back().second, 8U) << "not indented further";
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/process_snapshot.hpp>
 
-#include "statistics/json.hpp"
 #include "snapshot/typed_records.hpp"
+#include "statistics/json.hpp"
 #include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool {

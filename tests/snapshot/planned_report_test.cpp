@@ -31,32 +31,32 @@ PlannedArenaStatistics serving() {
 
 TEST(PlannedToText, ShowsPeaksAndLowerBound) {
     EXPECT_EQ(to_text(serving()),
-              "tensorpool: planned arena 'step', serving, 12 iterations, 442 buffers\n"
-              "  peaks     lower bound 100 MiB, pool 125 MiB (+25.0 %), plan 101 MiB (+1.0 %)\n"
-              "  in use    3 MiB of 102 MiB held for the plan, 64 B of the pool's blocks\n"
-              "  requests  990 from the plan (99.0 %), 10 from the pool\n"
-              "  plans     1, 12.3 ms spent on them\n");
+              "tensorpool: 'step' of planned arenas, serving\n"
+              "  id                7\n"
+              "  buffers           442\n"
+              "  lower_bound_bytes 100 MiB\n"
+              "  pool_peak_bytes   125 MiB\n"
+              "  plan_peak_bytes   101 MiB\n"
+              "  capacity_bytes    102 MiB\n"
+              "  in_use_bytes      3 MiB\n"
+              "  pool_in_use_bytes 64 B\n"
+              "  iterations        12\n"
+              "  served            990\n"
+              "  from_pool         10\n"
+              "  plans             1\n"
+              "  planning_ns       12340000\n");
 }
 
 TEST(PlannedToText, ShowsMissesByReason) {
     PlannedArenaStatistics statistics = serving();
     statistics.too_large = 1;
-    statistics.out_of_order = 2;
-    statistics.unknown = 3;
     statistics.still_in_use = 4;
-    EXPECT_NE(to_text(statistics)
-                  .find("  missed    1 too large, 2 out of order, 3 unknown, 4 still in use\n"),
+    EXPECT_NE(to_text(statistics).find("\n  too_large         1\n  still_in_use      4\n"),
               std::string::npos);
 }
 
 TEST(PlannedToText, LearningArenaShowsNoPlan) {
-    PlannedArenaStatistics statistics;
-    EXPECT_NE(to_text(statistics).find("'', learning, 0 iterations"), std::string::npos);
-    EXPECT_NE(to_text(statistics).find("lower bound 0 B, pool -, plan -\n"), std::string::npos);
-    statistics.lower_bound_bytes = 100 * mib;
-    statistics.pool_peak_bytes =
-        99 * mib;  // the bound of a loaded plan, and an incomplete iteration
-    EXPECT_NE(to_text(statistics).find("pool 99 MiB, plan -\n"), std::string::npos);
+    EXPECT_EQ(to_text(PlannedArenaStatistics()), "tensorpool: '' of planned arenas, learning\n");
 }
 
 TEST(PlannedToJson, ContainsFieldsByNameAndStateAsWord) {

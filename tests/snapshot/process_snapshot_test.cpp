@@ -5,8 +5,8 @@
 
 #include <tensorpool/process_snapshot.hpp>
 
-#include "statistics/json.hpp"
 #include "snapshot/process_table.hpp"
+#include "statistics/json.hpp"
 
 namespace tensorpool {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <tensorpool/stash_statistics.hpp>
 
-#include "statistics/json.hpp"
 #include "rest/stash_table.hpp"
+#include "statistics/json.hpp"
 
 namespace tensorpool {
 namespace {

@@ -15,9 +15,9 @@
 #include "limits/budget_table.hpp"
 #include "plan/planned_table.hpp"
 #include "read/segment_view.hpp"
+#include "rest/stash_table.hpp"
 #include "snapshot/heap_profile.hpp"
 #include "snapshot/segment_snapshot.hpp"
-#include "rest/stash_table.hpp"
 #include "statistics/fake_segment_linux.hpp"
 #include "statistics/scopes/scope_table.hpp"
 #include "statistics/sums/steady_sources.hpp"
@@ -154,8 +154,11 @@ private:
         for (const DeviceStatistics& device : snapshot.devices) check(device);
         for (const PlannedArenaStatistics& planned : snapshot.planned) check(planned);
         for (const BudgetStatistics& budget : snapshot.budgets) check(budget);
-        if (budget_tree(snapshot.budgets).size() != snapshot.budgets.size()) {
-            throw std::logic_error("a budget is lost, or there twice");
+        const std::vector<RecordGroup> groups = record_groups(snapshot);
+        for (const RecordGroup& group : groups) {
+            if (to_grid(groups, group).rows.size() != group.records.size()) {
+                throw std::logic_error("a record is lost, or there twice");
+            }
         }
         // All objects if there are few; otherwise the first ones suffice to check the formatting.
         if (snapshot.pools.size() > 8) snapshot.pools.resize(8);

@@ -375,26 +375,14 @@ Counter* Segment::find_or_add(const RecordKind& kind, std::string_view name) noe
 }
 
 std::uint64_t Segment::sum_of(std::string_view field) noexcept {
-    const SegmentHeader* const header = this->header();
-    if (header == nullptr) return 0;
     std::uint64_t sum = 0;
-    const std::size_t known =
-        std::min(kinds().size(), header->kinds.load(std::memory_order_acquire));
-    for (std::size_t i = 0; i != known; ++i) {
-        const RecordKind& kind = *kinds_[i];
-        if (kind.table == nullptr) continue;
+    for_each_record([&](const RecordKind& kind, const Counter* record) {
+        if (kind.table == nullptr) return;
         const auto found = std::ranges::find(kind.table->fields, field, &Field::name);
-        if (found == kind.table->fields.end()) continue;
+        if (found == kind.table->fields.end()) return;
         const auto index = static_cast<std::size_t>(found - kind.table->fields.begin());
-        const Region& region = header->regions[i];
-        const std::size_t used = region.used.load(std::memory_order_acquire);
-        for (std::size_t at = 0; at != used; ++at) {
-            const Counter* const record =
-                as_counters(*header, read(region.offset) + at * kind.record_bytes);
-            if (read(record[kind.id / sizeof(Counter)]) == 0) continue;
-            sum += values_of(*kind.table, record, false)[index];
-        }
-    }
+        sum += values_of(*kind.table, record, false)[index];
+    });
     return sum;
 }
 

@@ -78,6 +78,9 @@ public:
     template <class Record>
     Record* other() noexcept;
 
+    /// Calls `function(kind, record)` with each record in use of the kinds that have numbers.
+    template <class Function>
+    void for_each_record(Function function) noexcept;
     /// Returns the sum of a field over all records of the kinds that have it.
     std::uint64_t sum_of(std::string_view field) noexcept;
 
@@ -168,6 +171,27 @@ Record* Segment::add(std::string_view name, Fill fill) noexcept {
         record->id.store(next_id(), std::memory_order_relaxed);
     }
     return record;
+}
+
+template <class Function>
+void Segment::for_each_record(Function function) noexcept {
+    const SegmentHeader* const header = this->header();
+    if (header == nullptr) return;
+    const std::size_t known =
+        std::min(kinds().size(), header->kinds.load(std::memory_order_acquire));
+    for (std::size_t i = 0; i != known; ++i) {
+        const RecordKind& kind = *kinds_[i];
+        if (kind.id == RecordKind::none) continue;
+        const std::size_t used = header->regions[i].used.load(std::memory_order_acquire);
+        const std::byte* record = reinterpret_cast<const std::byte*>(header) +
+                                  header->regions[i].offset.load(std::memory_order_relaxed);
+        for (std::size_t at = 0; at != used; ++at, record += kind.record_bytes) {
+            const auto* const words = reinterpret_cast<const Counter*>(record);
+            if (words[kind.id / sizeof *words].load(std::memory_order_relaxed) != 0) {
+                function(kind, words);
+            }
+        }
+    }
 }
 
 template <class Record, class Fill>

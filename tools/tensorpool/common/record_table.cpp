@@ -58,6 +58,32 @@ Cell seconds_cell(std::uint64_t nanoseconds) {
     return {fmt::format("{:.2f}", seconds), seconds};
 }
 
+/// Makes a cell that one snapshot says all of.
+Cell cell_of(const RecordCell& from, Sizes sizes) {
+    switch (from.show) {
+        case Show::size:
+            return size_cell(from.number, sizes);
+        case Show::size_if_known:
+            return from.number == 0 ? Cell{"-", 0} : size_cell(from.number, sizes);
+        case Show::limit:
+            return limit_cell(from.number, sizes);
+        case Show::count:
+            return count_cell(from.number);
+        case Show::number:
+            return number_cell(from.number);
+        case Show::growth:
+            return growth_cell(static_cast<std::int64_t>(from.number), sizes);
+        case Show::part:
+            return part_cell(from.number, from.whole);
+        case Show::bar:
+            return bar_cell(from.number, from.whole);
+        case Show::seconds:
+            return seconds_cell(from.number);
+        default:
+            return text_cell(from.text);
+    }
+}
+
 /// Makes the cells of one kind of records.
 class Cells {
 public:
@@ -73,33 +99,15 @@ public:
 
     Cell cell(const RecordRow& row, std::size_t column) const {
         const RecordCell& from = row.cells[column];
-        switch (grid_.columns[column].show) {
+        switch (from.show) {
             case Show::name:
                 return text_cell(std::string(2 * row.depth, ' ') + from.text);
-            case Show::size:
-                return size_cell(from.number, sizes_);
-            case Show::size_if_known:
-                return from.number == 0 ? Cell{"-", 0} : size_cell(from.number, sizes_);
-            case Show::limit:
-                return limit_cell(from.number, sizes_);
-            case Show::count:
-                return count_cell(from.number);
-            case Show::number:
-                return number_cell(from.number);
-            case Show::growth:
-                return growth_cell(static_cast<std::int64_t>(from.number), sizes_);
-            case Show::part:
-                return part_cell(from.number, from.whole);
-            case Show::bar:
-                return bar_cell(from.number, from.whole);
-            case Show::seconds:
-                return seconds_cell(from.number);
             case Show::rate:
                 return count_cell(rate(row, column));
             case Show::highest:
                 return size_cell(history_.highest ? history_.highest(key(row)) : 0, sizes_);
             default:
-                return text_cell(from.text);
+                return cell_of(from, sizes_);
         }
     }
 
@@ -149,6 +157,18 @@ Table record_table(const std::vector<RecordGroup>& groups, std::span<const std::
             const RecordGroup::Record& record = group.records[row.record];
             table.keys.push_back(record.id == 0 ? record.name : std::to_string(record.id));
         }
+    }
+    return table;
+}
+
+Table details_table(const RecordGroup& group, const RecordGroup::Record& record, Sizes sizes) {
+    Table table;
+    const RecordGrid grid = to_details(group, record);
+    for (const RecordColumn& column : grid.columns) table.columns.push_back(column_of(column));
+    for (const RecordRow& row : grid.rows) {
+        auto& to = table.rows.emplace_back();
+        for (const RecordCell& cell : row.cells) to.push_back(cell_of(cell, sizes));
+        table.keys.push_back(row.cells.front().text);
     }
     return table;
 }

@@ -32,6 +32,9 @@ std::string record_key(const std::string& of, std::uint64_t id);
 Table record_table(const std::vector<RecordGroup>& groups, std::span<const std::string_view> names,
                    Sizes sizes, const RecordHistory& history = {});
 
+/// One row for each value of a record, with PyTorch's names if there are some.
+Table details_table(const RecordGroup& group, const RecordGroup::Record& record, Sizes sizes);
+
 /// One row for each record of all groups, with all that its columns say in one.
 Table mixed_table(const std::vector<RecordGroup>& groups, Sizes sizes);
 

@@ -52,7 +52,7 @@ struct StatOptions {
     bool has_tables() const noexcept { return devices || !names().empty(); }
     /// The groups of records that are shown.
     RecordNames names() const {
-        if (devices) return {"devices"};
+        if (devices) return {"devices", "device_streams"};
         if (planned) return {"planned"};
         if (budgets) return {"budgets", "stashes"};
         return kind.empty() ? RecordNames() : RecordNames{kind};
@@ -194,8 +194,7 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "page faults per second, and the number of failed requests so far (failures). Sizes are "
         "sums over pools, arenas and scratches; rates are those of pools.\n\n"
         "With --devices, there is a table for each allocator of device memory or of pinned memory. "
-        "Its second column is the name of the metric in torch.cuda.memory_stats(): now is its "
-        "current, total its allocated.\n\n"
+        "Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
         "With --planned, there is a row for each PlannedArena. BOUND is the maximum of bytes that "
         "were alive at once in the learned requests, a lower bound for any allocator. POOL and "
         "PLAN are the peaks of the pool and of the plan for the same requests. ABOVE is how far "

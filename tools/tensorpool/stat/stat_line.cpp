@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "common/device_names.hpp"
 #include "common/printable.hpp"
 #include "common/record_table.hpp"
 
@@ -17,16 +16,6 @@ constexpr std::size_t table_width = 120;
 
 std::size_t size_width(Sizes sizes) {
     return sizes == Sizes::bytes ? 14 : 9;
-}
-
-template <class Statistics>
-std::string array_json(const std::vector<Statistics>& all) {
-    std::string text = "[";
-    for (const Statistics& one : all) {
-        if (&one != &all.front()) text += ',';
-        text += to_json(one);
-    }
-    return text + ']';
 }
 
 std::string table_text(const Table& table, bool is_first) {
@@ -105,13 +94,13 @@ std::string stat_json(const StatSample& sample) {
 }
 
 std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
+    const std::vector<RecordGroup> groups = record_groups(snapshot);
+    const RecordGroup& devices = *std::ranges::find(groups, "devices", &RecordGroup::name);
     std::string text;
-    for (const DeviceStatistics& device : snapshot.devices) {
+    for (const RecordGroup::Record& device : devices.records) {
         if (!is_first || !text.empty()) text += '\n';
-        text += fmt::format("{} on {}\n", printable(device.name), printable(device.device));
-        for (const std::string& line : lay_out(device_names_table(device, sizes), table_width)) {
-            text += line + '\n';
-        }
+        text += fmt::format("{} on {}\n", printable(device.name), printable(device.text)) +
+                table_text(details_table(devices, device, sizes), true) + '\n';
         for (const DeviceStreamStatistics& stream : snapshot.device_streams) {
             if (stream.device == device.id) text += in_two_lines(to_text(stream)) + '\n';
         }
@@ -140,8 +129,6 @@ std::string stat_records_json(const ProcessSnapshot& snapshot, const RecordNames
     for (const RecordGroup& group : record_groups(snapshot)) {
         if (std::ranges::find(names, group.name) == names.end()) continue;
         text += fmt::format(R"(,"{}":{})", group.name, to_json(group));
-        if (group.name != "devices") continue;
-        text += fmt::format(R"(,"device_streams":{})", array_json(snapshot.device_streams));
     }
     return text + '}';
 }

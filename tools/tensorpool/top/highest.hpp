@@ -4,6 +4,7 @@
 /// The highest values that this reader has seen. They are kept here, because readers never write to
 /// the segment.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -12,11 +13,20 @@ namespace tensorpool::command {
 
 class Highest {
 public:
-    /// Records a value. Returns the highest since the last reset, including this one.
-    std::uint64_t record(const std::string& key, std::uint64_t value);
+    void record(const std::string& key, std::uint64_t value) {
+        Seen& seen = seen_[key];
+        seen.last = value;
+        seen.highest = std::max(seen.highest, value);
+    }
     /// Makes the last value of each key its highest.
-    void reset();
-    std::uint64_t get(const std::string& key) const;
+    void reset() {
+        for (auto& [key, seen] : seen_) seen.highest = seen.last;
+    }
+    /// Returns the highest value since the last reset.
+    std::uint64_t get(const std::string& key) const {
+        const auto found = seen_.find(key);
+        return found == seen_.end() ? 0 : found->second.highest;
+    }
 
 private:
     struct Seen {

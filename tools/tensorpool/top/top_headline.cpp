@@ -118,13 +118,17 @@ std::string awaited_text(const TopData& data) {
     return fmt::format("Several processes match the name {}: press Enter on one of them.", name);
 }
 
-std::string device_text(const TopData& data, std::uint64_t device) {
+std::string record_text(const TopData& data, const TopState& state) {
+    const ViewInfo& view = info_of(state.view);
     if (!data.chosen || !data.chosen->now) return "";
-    const auto& devices = data.chosen->now->devices;
-    const auto found = std::ranges::find_if(devices, [&](const auto& d) { return d.id == device; });
-    if (found == devices.end()) return "an allocator that was destroyed; press d for the others";
-    return fmt::format("allocator {} of {}; d for the others", printable(found->name),
-                       printable(found->device));
+    for (const RecordGroup& group : record_groups(*data.chosen->now)) {
+        if (std::ranges::find(view.groups, group.name) == view.groups.end()) continue;
+        const auto found = std::ranges::find(group.records, state.record, &RecordGroup::Record::id);
+        if (found == group.records.end()) continue;
+        return fmt::format("{}{}; {} for the others", printable(found->name),
+                           found->text.empty() ? "" : " of " + printable(found->text), view.key);
+    }
+    return fmt::format("a record that was destroyed; {} for the others", view.key);
 }
 
 std::string pool_text(const TopData& data, std::uint64_t pool) {

@@ -28,8 +28,9 @@ inline constexpr const char* no_process_text =
     "No process with a pool is visible; the first one will be shown here. `tensorpool doctor` "
     "shows possible reasons.";
 
-/// Return the name of the pool or device allocator, or "all pools".
-std::string device_text(const TopData& data, std::uint64_t device);
+/// Returns the name of the record whose values are shown.
+std::string record_text(const TopData& data, const TopState& state);
+/// Returns the name of the pool, or "all pools".
 std::string pool_text(const TopData& data, std::uint64_t pool);
 
 }  // namespace tensorpool::command

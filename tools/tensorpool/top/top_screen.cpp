@@ -9,17 +9,12 @@
 #include "common/printable.hpp"
 #include "common/totals.hpp"
 #include "top/top_headline.hpp"
-#include "top/top_help.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {
 namespace {
 
 using Lines = std::vector<ScreenLine>;
-
-constexpr std::array<const char*, view_count> view_names = {
-    "pr[o]cs", "[p]ools",   "[b]uckets", "[c]all-sites", "[s]copes", "[t]hreads", "[a]renas",
-    "p[l]ans", "[d]evices", "bud[g]ets", "resti[n]g",    "[k]inds",  "[e]vents"};
 
 /// Returns whether the process has records of kinds that this program does not know.
 bool has_others(const TopData& data) {
@@ -33,7 +28,7 @@ std::string tabs(const TopData& data, const TopState& state) {
     for (std::size_t view = 0; view < view_count; ++view) {
         const bool is_of_others = static_cast<View>(view) == View::others;
         if (is_of_others && state.view != View::others && !has_others(data)) continue;
-        std::string name = view_names[view];
+        std::string name = views[view].tab;
         if (static_cast<std::size_t>(state.view) == view) {
             std::erase_if(name, [](char c) { return c == '[' || c == ']'; });
             std::ranges::transform(name, name.begin(),
@@ -74,35 +69,14 @@ Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
 }
 
 std::string empty_text(const TopData& data, View view) {
-    switch (view) {
-        case View::pools:
-            if (data.chosen->now->arenas.empty() && data.chosen->now->scratches.empty()) {
-                return "This process has no pool now.";
-            }
-            return "This process has no pool now, only arenas: press a.";
-        case View::sites:
-            return data.sites ? "No allocation of this process has been sampled yet." : "";
-        case View::scopes:
-            return "No StatisticsScope has begun in this process.";
-        case View::threads:
-            return "No thread has used a pool.";
-        case View::arenas:
-            return "This process has no arena and no scratch now.";
-        case View::planned:
-            return "This process has no PlannedArena now.";
-        case View::devices:
-            return "This process has no allocator of device memory now.";
-        case View::budgets:
-            return "This process has no Budget now.";
-        case View::stashes:
-            return "Nothing of this process rests now: no Stash, no StashedMap, no frozen block.";
-        case View::others:
-            return "This process has no records of other kinds.";
-        case View::events:
-            return "No events yet.";
-        default:
-            return "";
+    const ProcessSnapshot& now = *data.chosen->now;
+    if (view == View::pools && !(now.arenas.empty() && now.scratches.empty())) {
+        return "This process has no pool now, only arenas: press a.";
     }
+    if (view == View::sites && data.sites) {
+        return "No allocation of this process has been sampled yet.";
+    }
+    return info_of(view).empty;
 }
 
 /// Returns the part of the table around the cursor, in at most `room` lines.
@@ -137,7 +111,7 @@ Lines stack_of_selected(const TopData& data, const TopState& state, const Table&
 
 std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
     const Position& position = state.position();
-    if (state.device != 0) return device_text(data, state.device);
+    if (state.record != 0) return record_text(data, state);
     std::string text = state.view == View::budgets
                            ? "each below its parent"
                            : fmt::format("by {}{}", table.columns[position.column].title,
@@ -171,6 +145,35 @@ Lines body(const TopData& data, const TopState& state, ScreenSize size) {
         }
     }
     for (ScreenLine& line : below) lines.push_back(std::move(line));
+    return lines;
+}
+
+/// Returns the list of the keys and of the columns.
+Lines help_screen() {
+    static constexpr std::array text = {
+        "o p b c s t     processes, pools, buckets, call sites, scopes, threads",
+        "a l d g n k e   arenas, plans, devices, budgets, resting, other kinds, events",
+        "Tab             the next of these views; Shift-Tab the previous one",
+        "Up Down Home End PageUp PageDown    move the cursor",
+        "Enter           open this process; for a pool: its buckets; for a record",
+        "                such as a device allocator: all its values",
+        "Left Right      another pool, in the views buckets and threads",
+        "< >             sort by another column;  i  reverse the order",
+        "r               reset HIGHEST, the highest value that this top has seen,",
+        "                and count CHANGE from now on",
+        "u               sizes as numbers of bytes, or as KiB, MiB, GiB",
+        "Escape o        back to all processes",
+        "q Ctrl-C        quit",
+        "",
+        "IN USE    memory held by callers     CAPACITY  committed memory",
+        "PEAK      the process's own          RESTING   compressed or in files",
+        "UTIL      in use of the capacity     HITS      served by the thread's own cache",
+        "WASTE     allocated, not requested   PARKED    free in caches",
+        "FAIL      failed requests            CHANGE    of live bytes, since start or r",
+        "BOUND     minimum possible peak      POOL PLAN the peaks of pool and plan",
+        "SHARE     of the hard or soft limit  ASKED     how often holders were asked"};
+    Lines lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
+    for (const char* const line : text) lines.push_back({line, Style::plain});
     return lines;
 }
 

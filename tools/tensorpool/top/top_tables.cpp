@@ -86,34 +86,26 @@ Table pools_table(const TopData& data, Sizes sizes) {
     return table;
 }
 
-Table records_table(const TopData& data, View view, Sizes sizes) {
+Table records_table(const TopData& data, View view, Sizes sizes, std::uint64_t record) {
     // Without a process, the columns are those of no records.
     static const ProcessSnapshot none{};
     const ProcessSnapshot& now = shown(data) != nullptr ? *shown(data) : none;
     if (view == View::others) return mixed_table(now.others, sizes);
+    const auto& names = info_of(view).groups;
+    const std::vector<RecordGroup> groups = record_groups(now);
+    for (const RecordGroup& group : groups) {
+        if (record == 0 || std::ranges::find(names, group.name) == names.end()) continue;
+        const auto found = std::ranges::find(group.records, record, &RecordGroup::Record::id);
+        if (found != group.records.end()) return details_table(group, *found, sizes);
+    }
+    if (record != 0) return {};
     RecordHistory history;
     history.highest = [&](const std::string& key) { return data.highest.get(key); };
     if (data.chosen && data.chosen->now && data.chosen->before) {
         history.before = record_groups(*data.chosen->before);
         history.seconds = difference(*data.chosen->before, now).seconds;
     }
-    const auto table = [&](std::initializer_list<std::string_view> names) {
-        return record_table(record_groups(now), names, sizes, history);
-    };
-    switch (view) {
-        case View::scopes:
-            return table({"scopes"});
-        case View::arenas:
-            return table({"arenas", "scratches"});
-        case View::planned:
-            return table({"planned"});
-        case View::devices:
-            return table({"devices"});
-        case View::budgets:
-            return table({"budgets"});
-        default:
-            return table({"stashes"});
-    }
+    return record_table(groups, names, sizes, history);
 }
 
 Table events_table(const TopData& data, Sizes sizes) {
@@ -136,8 +128,8 @@ Table events_table(const TopData& data, Sizes sizes) {
 
 Table table_of(const TopData& data, const TopState& state) {
     const Sizes sizes = state.plain_bytes ? Sizes::bytes : Sizes::iec;
-    // This keeps the order of the metrics; budgets keep that of the tree.
-    const bool has_order = state.view == View::devices && state.device != 0;
+    // These keep the order of the values, and that of the tree.
+    const bool has_order = state.record != 0 || state.view == View::budgets;
     const auto make = [&]() -> Table {
         switch (state.view) {
             case View::processes:
@@ -153,13 +145,11 @@ Table table_of(const TopData& data, const TopState& state) {
             case View::events:
                 return events_table(data, sizes);
             default:
-                return has_order ? device_table(data, state.device, sizes)
-                                 : records_table(data, state.view, sizes);
+                return records_table(data, state.view, sizes, state.record);
         }
     };
     Table table = make();
-    if (has_order || state.view == View::budgets) return table;
-    sort_rows(table, state.position().column, state.position().inverted);
+    if (!has_order) sort_rows(table, state.position().column, state.position().inverted);
     return table;
 }
 

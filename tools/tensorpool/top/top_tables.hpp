@@ -22,10 +22,9 @@ Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 Table sites_table(const TopData& data, Sizes sizes);
 /// Shows the pool with this id; 0: all pools.
 Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);
-/// Shows the allocator with this id, with PyTorch's names in a column beside ours.
-Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);
-/// Shows records of the kind of the view. Budgets are in the order of the tree.
-Table records_table(const TopData& data, View view, Sizes sizes);
+/// Shows records of the kind of the view, or all values of the one with this id. Budgets are in the
+/// order of the tree.
+Table records_table(const TopData& data, View view, Sizes sizes, std::uint64_t record = 0);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

@@ -49,8 +49,8 @@ TEST(StatLine, JsonHasAllMetrics) {
 
 TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
     const std::string text = stat_devices(made_up_snapshot(), Sizes::iec, true);
-    EXPECT_TRUE(text.starts_with("activations on cuda:0\nOURS ")) << text;
-    EXPECT_NE(text.find("\ncapacity       reserved_bytes        640 MiB  768 MiB"),
+    EXPECT_TRUE(text.starts_with("activations on cuda:0\nNAME ")) << text;
+    EXPECT_NE(text.find("\ncapacity_bytes           reserved_bytes.all.current         640 MiB\n"),
               std::string::npos)
         << text;
     EXPECT_NE(
@@ -64,7 +64,8 @@ TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
 }
 
 TEST(StatDevices, JsonHasAllMetricsOfEach) {
-    const auto json = nlohmann::json::parse(stat_records_json(made_up_snapshot(), {"devices"}));
+    const auto json =
+        nlohmann::json::parse(stat_records_json(made_up_snapshot(), {"devices", "device_streams"}));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["devices"][0]["name"], "activations");
     EXPECT_EQ(json["devices"][0]["split_bytes"], 40u << 20);

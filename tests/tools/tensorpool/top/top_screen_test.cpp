@@ -66,13 +66,14 @@ TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets resti[n]g [e]vents\n"),
               std::string::npos)
         << text;
-    state.device = 5;
+    state.record = 5;
     text = text_of(draw(made_up_data(), state, {80, 24}));
-    EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
+    EXPECT_NE(text.find("activations of cuda:0; d for the others"), std::string::npos) << text;
     EXPECT_NE(text.find("reserved_bytes"), std::string::npos) << text;
+    text = text_of(draw(made_up_data(), state, {80, 50}));
     EXPECT_NE(text.find("num_ooms"), std::string::npos) << "the whole table: " << text;
-    state.device = 77;
-    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that was destroyed"));
+    state.record = 77;
+    EXPECT_TRUE(shows(made_up_data(), state, "a record that was destroyed; d for the others"));
 }
 
 TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {

@@ -130,17 +130,27 @@ TEST(TopTables, OfDeviceAllocators) {
 }
 
 TEST(TopTables, OfOneDeviceAllocatorHavePyTorchsNamesBesideOurs) {
-    const Table table = device_table(made_up_data(), 5, Sizes::iec);
-    EXPECT_EQ(cell(table, 0, "OURS"), "in use");
-    EXPECT_EQ(cell(table, 0, "PYTORCH"), "allocated_bytes");
-    EXPECT_EQ(cell(table, 0, "NOW"), "300 MiB");
-    EXPECT_EQ(cell(table, 0, "PEAK"), "500 MiB");
-    EXPECT_EQ(cell(table, 2, "PYTORCH"), "active_bytes");
-    EXPECT_EQ(cell(table, 2, "NOW"), "320 MiB");
-    EXPECT_EQ(cell(table, 3, "PYTORCH"), "reserved_bytes");
-    EXPECT_EQ(cell(table, 3, "NOW"), "640 MiB");
+    const Table table = records_table(made_up_data(), View::devices, Sizes::iec, 5);
+    EXPECT_EQ(cell(table, 0, "NAME"), "id");
+    EXPECT_EQ(cell(table, 0, "VALUE"), "5");
+    EXPECT_EQ(cell(table, 1, "NAME"), "in_use_bytes");
+    EXPECT_EQ(cell(table, 1, "PYTORCH"), "allocated_bytes.all.current");
+    EXPECT_EQ(cell(table, 1, "VALUE"), "300 MiB");
+    EXPECT_EQ(cell(table, 2, "PYTORCH"), "allocated_bytes.all.peak");
+    EXPECT_EQ(cell(table, 2, "VALUE"), "500 MiB");
+    EXPECT_EQ(cell(table, 6, "PYTORCH"), "reserved_bytes.all.current");
+    EXPECT_EQ(cell(table, 6, "VALUE"), "640 MiB");
     for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
-    EXPECT_TRUE(device_table(made_up_data(), 9, Sizes::iec).rows.empty()) << "destroyed";
+    EXPECT_TRUE(records_table(made_up_data(), View::devices, Sizes::iec, 9).rows.empty())
+        << "destroyed";
+}
+
+TEST(TopTables, OfOneRecordShowAllOfItsValues) {
+    const Table table = records_table(made_up_data(), View::arenas, Sizes::iec, 4);
+    ASSERT_EQ(table.columns.size(), 2u) << "no value has a name of PyTorch's";
+    EXPECT_EQ(table.rows.size(), 15u);
+    EXPECT_EQ(cell(table, 4, "NAME"), "used_bytes");
+    EXPECT_EQ(cell(table, 4, "VALUE"), "3.00 MiB");
 }
 
 TEST(TopTables, OfEventsNewestFirst) {
@@ -164,10 +174,12 @@ TEST(TopTables, NamesOfAnotherProcessCannotControlTheTerminal) {
     std::strcpy(data.chosen->now->devices[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
-    for (const Table& table : {pools_table(data, Sizes::iec), records_table(data, View::scopes, Sizes::iec),
-                               threads_table(data, 0, Sizes::iec), records_table(data, View::devices, Sizes::iec),
-                               events_table(data, Sizes::iec), records_table(data, View::planned, Sizes::iec),
-                               records_table(data, View::budgets, Sizes::iec), records_table(data, View::stashes, Sizes::iec)}) {
+    for (const Table& table :
+         {pools_table(data, Sizes::iec), records_table(data, View::scopes, Sizes::iec),
+          threads_table(data, 0, Sizes::iec), records_table(data, View::devices, Sizes::iec),
+          events_table(data, Sizes::iec), records_table(data, View::planned, Sizes::iec),
+          records_table(data, View::budgets, Sizes::iec),
+          records_table(data, View::stashes, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
             EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
         }
