@@ -1,10 +1,9 @@
 #include "read/described_table.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <type_traits>
+#include <cstring>
+#include <vector>
 
-#include "statistics/records/table_text.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::read {
@@ -12,66 +11,11 @@ namespace {
 
 using namespace statistics;
 
-/// Reads the values of one line. Values that are missing or no numbers remain as they are.
-class LineReader {
-public:
-    explicit LineReader(std::string_view line) noexcept : rest_(line) {}
-
-    template <class... Values>
-    void operator()(Values&... values) noexcept {
-        (read(values), ...);
-    }
-
-private:
-    std::string_view next() noexcept {
-        if (!rest_.empty()) rest_.remove_prefix(1);  // a tab
-        const std::string_view value = rest_.substr(0, rest_.find('\t'));
-        rest_.remove_prefix(value.size());
-        return value;
-    }
-    void read(std::string_view& value) noexcept { value = next(); }
-    template <class Number>
-    void read(Number& value) noexcept {
-        const std::string_view text = next();
-        unsigned number = 0;
-        std::from_chars(text.data(), text.data() + text.size(), number);
-        if constexpr (!std::is_enum_v<Number>) {
-            value = static_cast<Number>(number);
-        } else if (number <= static_cast<unsigned>(last_of(value))) {
-            value = static_cast<Number>(number);
-        }
-    }
-    static MetricKind last_of(MetricKind) noexcept { return MetricKind::peak; }
-    static Use last_of(Use) noexcept { return Use::hidden; }
-    static Rule::Op last_of(Rule::Op) noexcept { return Rule::age; }
-    static Family::Scale last_of(Family::Scale) noexcept { return Family::seconds; }
-    static Column::Show last_of(Column::Show) noexcept { return Column::highest; }
-
-    std::string_view rest_;
+/// A table with a copy of the lists that it refers to.
+struct DescribedTable {
+    RecordTable table = {};
+    std::vector<std::shared_ptr<void>> lists;
 };
-
-template <class Item>
-void add_to(std::vector<Item>& items, LineReader& line) {
-    describe(line, items.emplace_back());
-}
-
-void read_line(DescribedTable& to, std::string_view text) {
-    LineReader line(text.substr(1));
-    switch (static_cast<LineOf>(text.front())) {
-        case LineOf::table:
-            return describe(line, to.table);
-        case LineOf::field:
-            return add_to(to.fields, line);
-        case LineOf::rule:
-            return add_to(to.rules, line);
-        case LineOf::derivation:
-            return add_to(to.derivations, line);
-        case LineOf::family:
-            return add_to(to.families, line);
-        case LineOf::column:
-            return add_to(to.columns, line);
-    }
-}
 
 /// Checks every offset and every index.
 class Bounds {
@@ -93,7 +37,8 @@ public:
                                               });
                                    }) &&
                std::ranges::all_of(table_.columns, [&](const Column& one) {
-                   return is_field(one.value, true) && is_field(one.of, true);
+                   return one.show <= Column::highest && is_field(one.value, true) &&
+                          is_field(one.of, true);
                });
     }
 
@@ -134,21 +79,24 @@ private:
 
 }  // namespace
 
-std::shared_ptr<const RecordTable> read_table(std::string_view text, std::size_t record_bytes) {
+std::shared_ptr<const RecordTable> read_table(std::string_view bytes, std::size_t record_bytes) {
     const auto described = std::make_shared<DescribedTable>();
-    described->text = text;
-    for (std::string_view rest = described->text; !rest.empty();) {
-        const std::string_view line = rest.substr(0, rest.find('\n'));
-        rest.remove_prefix(std::min(rest.size(), line.size() + 1));
-        if (!line.empty()) read_line(*described, line);
-    }
     RecordTable& table = described->table;
-    table.fields = described->fields;
-    table.rules = described->rules;
-    table.derivations = described->derivations;
-    table.families = described->families;
-    table.columns = described->columns;
-    if (!Bounds(table, record_bytes).hold()) return nullptr;
+    if (bytes.size() < sizeof table) return nullptr;
+    std::memcpy(static_cast<void*>(&table), bytes.data(), sizeof table);
+    bytes.remove_prefix(sizeof table);
+    bool is_whole = true;
+    for_each_list(table, [&]<class Item>(std::span<const Item>& list) {
+        const std::size_t count = list.size();
+        is_whole = is_whole && count <= bytes.size() / sizeof(Item);
+        if (!is_whole) return;
+        const auto items = std::make_shared<std::vector<Item>>(count);
+        described->lists.push_back(items);
+        if (count != 0) std::memcpy(items->data(), bytes.data(), count * sizeof(Item));
+        bytes.remove_prefix(count * sizeof(Item));
+        list = *items;
+    });
+    if (!is_whole || !Bounds(table, record_bytes).hold()) return nullptr;
     return {described, &table};
 }
 

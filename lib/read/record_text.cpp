@@ -154,7 +154,7 @@ std::string row_json(const RecordRow& row, const Record& record) {
 }
 
 std::string title_of(const RecordGroup& group) {
-    return std::string(group.name == group.table->name ? group.table->title : group.name);
+    return group.table->name == group.name ? std::string(group.table->title) : group.name;
 }
 
 std::string about(const RecordTable& table, const Column& column) {
@@ -297,8 +297,9 @@ RecordGrid to_details(const RecordGroup& group, const RecordGroup::Record& recor
 std::string read::report_of(const RecordGroup& group) {
     const statistics::RecordTable& table = *group.table;
     const RecordGroup::Record& record = group.records.front();
-    std::string out = "tensorpool: '" + record.name + "' of " +
-                      std::string(table.title.substr(0, table.title.find(';')));
+    const std::string_view title = table.title;
+    std::string out =
+        "tensorpool: '" + record.name + "' of " + std::string(title.substr(0, title.find(';')));
     if (table.choice.word != statistics::no_word) out += ", " + choice_in(table, record);
     if (!record.text.empty()) out += ", " + record.text;
     TextTable lines;

@@ -30,11 +30,9 @@ constexpr const RecordTable* tables[] = {
     &statistics::planned_arenas::table, &statistics::budgets::table, &statistics::stashes::table,
     &statistics::scopes::table,         &snapshots::threads::table};
 
-// The texts of these tables are literals, which end with zeros.
 MetricDescription describe(const RecordTable& table, const statistics::Field& field) {
-    return {table.of.data(),     field.name.data(),     field.unit.data(),
-            word_of(field.kind), field.sentence.data(), field.prometheus.data(),
-            field.pytorch.data()};
+    return {table.of.text,       field.name.text,       field.unit.text,   word_of(field.kind),
+            field.sentence.text, field.prometheus.text, field.pytorch.text};
 }
 
 /// Returns a pool with the sums that metrics divide it by.

@@ -43,7 +43,7 @@ TEST(BudgetToJson, ContainsEveryMetric) {
     EXPECT_EQ(read.members.at("reclaimed_bytes").number, 77U);
     for (const statistics::Field& metric : statistics::budgets::fields) {
         if (metric.use != statistics::Use::shown) continue;
-        EXPECT_TRUE(read.members.contains(std::string(metric.name))) << metric.name;
+        EXPECT_TRUE(read.members.contains(std::string(metric.name))) << metric.name.view();
     }
 }
 

@@ -75,7 +75,7 @@ TEST(ProcessSnapshotToJson, ContainsFieldsByName) {
     EXPECT_EQ(members.at("threads").elements.at(0).members.at("name").text, "worker");
     EXPECT_EQ(members.at("entries").number, 10U);
     for (const statistics::Field& metric : snapshots::processes::fields) {
-        EXPECT_TRUE(members.contains(std::string(metric.name))) << metric.name;
+        EXPECT_TRUE(members.contains(std::string(metric.name))) << metric.name.view();
     }
 }
 

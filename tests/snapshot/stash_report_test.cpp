@@ -21,7 +21,7 @@ TEST(StashToJson, ContainsEveryMetric) {
     EXPECT_EQ(read.members.at("misses").number, 77U);
     for (const statistics::Field& metric : statistics::stashes::fields) {
         if (metric.use != statistics::Use::shown) continue;
-        EXPECT_TRUE(read.members.contains(std::string(metric.name))) << metric.name;
+        EXPECT_TRUE(read.members.contains(std::string(metric.name))) << metric.name.view();
     }
 }
 

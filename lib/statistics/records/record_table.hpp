@@ -7,12 +7,38 @@
 #include <string_view>
 
 /// How a kind of record is described: once, in the layer that owns it, as a constant. The segment
-/// carries the description (table_text.hpp), so that a reader shows kinds that it does not know.
+/// carries a copy, so that a reader shows kinds that it does not know. The description therefore
+/// contains no pointers but those to its lists, and every value of its bytes is allowed.
 namespace tensorpool::statistics {
 
 inline constexpr std::uint16_t no_word = UINT16_MAX;
 inline constexpr std::uint8_t no_field = UINT8_MAX;
 inline constexpr std::size_t max_fields = 64;
+
+/// A text of the description.
+template <std::size_t bytes>
+struct Text {
+    char text[bytes] = {};
+
+    constexpr Text() noexcept = default;
+    template <std::size_t length>
+    constexpr Text(const char (&from)[length]) noexcept {
+        static_assert(length <= bytes);
+        for (std::size_t i = 0; i != length; ++i) text[i] = from[i];
+    }
+    constexpr operator std::string_view() const noexcept {
+        const std::string_view all(text, bytes);
+        return all.substr(0, all.find('\0'));
+    }
+    constexpr std::string_view view() const noexcept { return *this; }
+    constexpr bool empty() const noexcept { return text[0] == '\0'; }
+    friend constexpr bool operator==(const Text& one, std::string_view other) noexcept {
+        return one.view() == other;
+    }
+};
+using Word = Text<32>;
+using LongWord = Text<64>;
+using Sentence = Text<208>;
 
 enum class MetricKind : std::uint8_t {
     gauge,  // rises and falls
@@ -29,23 +55,23 @@ enum class Use : std::uint8_t {
 
 /// One value of each record. Its words are added up when the record is read; then rules apply.
 struct Field {
-    std::string_view name = "";
-    std::string_view unit = "";  // "bytes", or what is counted, such as "calls"
+    Word name = "";
+    Text<16> unit = "";  // "bytes", or what is counted, such as "calls"
     MetricKind kind = MetricKind::gauge;
-    std::string_view sentence = "";
-    std::string_view prometheus = "";  // "" if Prometheus has no such metric, or a divided one
-    std::uint16_t word = no_word;      // the offset of its first word in the record
-    std::string_view pytorch = "";     // PyTorch's name of the metric, if it has one
-    // Read before all others, of the record and its parts: a counter of frees, or of a part of
+    Text<136> sentence = "";
+    LongWord prometheus = "";      // "" if Prometheus has no such metric, or a divided one
+    std::uint16_t word = no_word;  // the offset of its first word in the record
+    Text<40> pytorch = "";         // PyTorch's name of the metric, if it has one
+    // 1: read before all others, of the record and its parts: a counter of frees, or of a part of
     // another counter. A part therefore never reads larger than the whole.
-    bool is_first = false;
+    std::uint8_t is_first = 0;
     std::uint8_t words = 1;  // that follow each other
     std::uint8_t bits = 64;  // of the sum that count
     Use use = Use::shown;
 };
 
 /// A field that only rules read.
-constexpr Field hidden(std::string_view name, std::uint16_t word = no_word,
+constexpr Field hidden(const Word& name, std::uint16_t word = no_word,
                        bool is_first = false) noexcept {
     return {.name = name, .word = word, .is_first = is_first, .use = Use::hidden};
 }
@@ -85,18 +111,18 @@ struct Family {
     static constexpr std::size_t max_parts = 6;
     enum Scale : std::uint8_t { number, limit, seconds };  // limit: 0 is infinite
 
-    std::string_view name = "";
+    LongWord name = "";
     MetricKind kind = MetricKind::gauge;
-    std::string_view sentence = "";
-    std::string_view label = "";  // "" if there is one part, which has no label
+    Sentence sentence = "";
+    Word label = "";  // "" if there is one part, which has no label
     Scale scale = number;
     // Label values, separated by `|`; "" for those of the choice: 1 for that of the record.
-    std::string_view values = "";
+    LongWord values = "";
     std::array<std::uint8_t, max_parts> parts = {};  // a field for each label value
 };
 
 /// A metric of Prometheus without a label.
-constexpr Family single(std::string_view name, MetricKind kind, std::string_view sentence,
+constexpr Family single(const LongWord& name, MetricKind kind, const Sentence& sentence,
                         Family::Scale scale, std::uint8_t field) noexcept {
     return {name, kind, sentence, "", scale, "", {field}};
 }
@@ -120,50 +146,50 @@ struct Column {
         rate,       // growth a second, if a reader has two snapshots
         highest,    // the highest value that the reader has seen
     };
-    std::string_view title = "";
+    Text<16> title = "";
     Show show = size;
     std::uint8_t value = no_field;
     std::uint8_t of = no_field;
-    std::string_view of_kind = "";
-    std::string_view about = "";  // a sentence, if the fields do not say it
-    std::uint8_t width = 0;       // the minimum on a screen; 0: that of what it shows
+    Word of_kind = "";
+    LongWord about = "";     // a sentence, if the fields do not say it
+    std::uint8_t width = 0;  // the minimum on a screen; 0: that of what it shows
 };
 
 /// A word, or a text, that all records of a kind have.
 struct Choice {
-    std::string_view name = "";  // of the member in JSON; "" if there is none
+    Word name = "";  // of the member in JSON; "" if there is none
     std::uint16_t word = no_word;
-    std::string_view values = "";  // separated by `|`; any number beyond means the last
+    LongWord values = "";  // separated by `|`; any number beyond means the last
 };
-struct Text {
-    std::string_view name = "";
+struct TextMember {
+    Word name = "";
     std::uint16_t word = no_word;
     std::uint16_t bytes = 0;
 };
 
 /// The description of a kind of record.
 struct RecordTable {
-    std::string_view name = "";   // of all records, as in JSON: "budgets"
-    std::string_view of = "";     // what one of them is: "budget"
-    std::string_view label = "";  // of the name in Prometheus
-    std::string_view title = "";  // above tables
+    Word name = "";       // of all records, as in JSON: "budgets"
+    Word of = "";         // what one of them is: "budget"
+    Word label = "";      // of the name in Prometheus
+    Text<96> title = "";  // above tables
     std::uint16_t id_word = 0;
     std::uint16_t name_word = 8;  // no_word: they have no names
     std::uint32_t version = 0;    // of the JSON objects; 0 if they have none
     Choice choice = {};
-    Text text = {};
-    std::string_view apart = "";     // records with the last choice are another list of this name
+    TextMember text = {};
+    Word apart = "";                 // records with the last choice are another list of this name
     std::uint8_t parent = no_field;  // the field with the number of the record above
     // Records whose field is 0 are not shown. `ends_with` is a field with the number of a record of
     // `ends_with_kind`: they are shown until that has ended, and for ever with the choice `stays`.
     std::uint8_t shown_if = no_field;
     std::uint8_t ends_with = no_field;
-    std::string_view ends_with_kind = "";
+    Word ends_with_kind = "";
     std::uint8_t stays = no_field;
-    bool shows_other = true;
+    std::uint8_t shows_other = 1;  // 0: not
     // Records of another kind whose words from `parts_from` on are added to those from `parts_into`
     // on, if their word `parts_key` is the number of this one.
-    std::string_view parts = "";
+    Word parts = "";
     std::uint16_t parts_key = no_word;
     std::uint16_t parts_from = 0;
     std::uint16_t parts_into = 0;
@@ -183,6 +209,17 @@ struct RecordTable {
     constexpr std::size_t shown() const noexcept { return count(Use::shown); }
     constexpr std::span<const Field> shown_fields() const noexcept { return fields.first(shown()); }
 };
+
+/// Calls `function` with each list of a table, in the order in which the segment carries them,
+/// behind the table.
+template <class Function>
+constexpr void for_each_list(auto& table, Function function) {
+    function(table.fields);
+    function(table.rules);
+    function(table.derivations);
+    function(table.families);
+    function(table.columns);
+}
 
 /// Returns the index of a field. A constant expression of a name that does not occur does not
 /// compile.

@@ -10,7 +10,6 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/records/table_text.hpp"
 #include "statistics/segment/folded_words.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
@@ -79,12 +78,22 @@ bool has_first_pages(std::byte* base) noexcept {
 
 /// Returns whether there is a description, for which there must be memory.
 bool describe_in_text(SegmentHeader& header, Region& region, const RecordTable& table) noexcept {
-    const std::size_t bytes = TableWriter(nullptr).write(table);
+    std::size_t bytes = sizeof table;
+    for_each_list(table, [&](const auto& list) { bytes += list.size_bytes(); });
     const std::size_t begin = read(header.text_end);
     if (bytes > text_limit - begin) return false;
-    auto* const text = reinterpret_cast<char*>(&header) + begin;
+    auto* text = reinterpret_cast<char*>(&header) + begin;
     if (!has_pages(text, bytes)) return false;
-    TableWriter(text).write(table);
+    RecordTable copy = table;
+    for_each_list(copy, []<class Item>(std::span<const Item>& list) {
+        list = {static_cast<const Item*>(nullptr), list.size()};  // the sizes only
+    });
+    std::memcpy(text, &copy, sizeof copy);
+    text += sizeof copy;
+    for_each_list(table, [&](const auto& list) {
+        if (!list.empty()) std::memcpy(text, list.data(), list.size_bytes());
+        text += list.size_bytes();
+    });
     write(region.text_offset, begin);
     write(region.text_bytes, bytes);
     // Whole words, so that a fork copies all of it.

@@ -18,7 +18,7 @@
 ///     other kinds, in the order in which the process first used them
 ///
 /// The header says of each kind where its records lie and where its description is
-/// (records/table_text.hpp). A reader needs no other knowledge of the other kinds.
+/// (a copy of a RecordTable and its lists). A reader needs no other knowledge of the other kinds.
 ///
 /// A record in use has a number above 0 in `id`, which no other object of its kind ever had. The
 /// structure (which records are in use, and for what) changes between two additions to `epoch`,
@@ -311,7 +311,7 @@ constexpr std::size_t header_bytes = 4096;
 static_assert(sizeof(SegmentHeader) <= header_bytes);
 /// Room for the descriptions of all kinds.
 constexpr std::size_t text_begin = header_bytes;
-constexpr std::size_t text_limit = text_begin + 60 * 1024;
+constexpr std::size_t text_limit = text_begin + 124 * 1024;
 
 /// The offset of the records of one of the first kinds.
 template <class Record>
@@ -350,9 +350,9 @@ static_assert(Counter::is_always_lock_free);
 static_assert(segment_version == 11 && sizeof(SegmentHeader) == 2496 &&
               sizeof(PoolRecord) == 2048 && sizeof(CountersRecord) == 832 &&
               sizeof(FrameNameRecord) == 256 && sizeof(SiteRecord) == 768 && sizeof(Region) == 88);
-static_assert(offsetof(SegmentHeader, regions) == 240 && offset_of<EntryRecord> == 65536 &&
-              offset_of<PoolRecord> == 98304 && offset_of<CountersRecord> == 2195712 &&
-              offset_of<FrameNameRecord> == 12423168 && offset_of<SiteRecord> == 13471744 &&
-              first_end == 16617472);
+static_assert(offsetof(SegmentHeader, regions) == 240 && offset_of<EntryRecord> == 131072 &&
+              offset_of<PoolRecord> == 163840 && offset_of<CountersRecord> == 2261248 &&
+              offset_of<FrameNameRecord> == 12488704 && offset_of<SiteRecord> == 13537280 &&
+              first_end == 16683008);
 
 }  // namespace tensorpool::statistics
