@@ -2,7 +2,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "statistics/segment/fork_locks.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "watch/guards/guarded_area.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 

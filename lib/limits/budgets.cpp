@@ -7,7 +7,6 @@
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
-#include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::limits {
 namespace {

@@ -5,8 +5,7 @@
 
 #include "platform/platform.hpp"
 #include "platform/process/processes.hpp"
-#include "read/look_problem.hpp"
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::read {

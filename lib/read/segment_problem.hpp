@@ -5,7 +5,7 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
-#include "platform/files/observed_file.hpp"
+#include "platform/process/processes.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::read {
@@ -23,5 +23,12 @@ std::optional<SegmentProblem> problem_of(const statistics::SegmentHeader& header
 /// Reads the header of a file. Returns nothing if it was read and has no problem.
 std::optional<SegmentProblem> read_header(const platform::ObservedFile& file,
                                           statistics::SegmentHeader& to);
+
+/// Returns why no segment was found in a process. With Look::allowed, the reason is that the
+/// process has none.
+SegmentProblem problem_of(platform::Look look);
+SegmentProblem closed_problem();
+SegmentProblem ended_problem();
+SegmentProblem other_program_problem();
 
 }  // namespace tensorpool::read

@@ -40,67 +40,19 @@ std::string printable(const std::string& name) {
 }  // namespace
 
 const char* to_string(EntryKind kind) noexcept {
-    switch (kind) {
-        case EntryKind::growth:
-            return "growth";
-        case EntryKind::give_back:
-            return "give-back";
-        case EntryKind::pressure:
-            return "pressure";
-        case EntryKind::limit:
-            return "limit";
-        case EntryKind::failure:
-            return "failure";
-        case EntryKind::check:
-            return "check";
-        case EntryKind::scope:
-            return "scope";
-        case EntryKind::mark:
-            return "mark";
-        case EntryKind::completed:
-            return "completed";
-        case EntryKind::coalesced:
-            return "coalesced";
-        case EntryKind::aged:
-            return "aged";
-        case EntryKind::called_back:
-            return "callbacks";
-        case EntryKind::uncached:
-            return "uncached";
-        case EntryKind::synchronized:
-            return "waited";
-        case EntryKind::allocation:
-            return "allocated";
-        case EntryKind::recycle:
-            return "recycled";
-        case EntryKind::release:
-            return "freed";
-        case EntryKind::profile:
-            return "profile";
-        case EntryKind::plan:
-            return "plan";
-        case EntryKind::drift:
-            return "drift";
-    }
-    return "?";
+    static constexpr const char* words[entry_kind_count] = {
+        "?",      "growth",    "give-back", "pressure",  "limit",   "failure",   "check",
+        "scope",  "mark",      "completed", "coalesced", "aged",    "callbacks", "uncached",
+        "waited", "allocated", "recycled",  "freed",     "profile", "plan",      "drift"};
+    const auto number = static_cast<unsigned>(kind);
+    return number < entry_kind_count ? words[number] : "?";
 }
 
 const char* to_string(LimitKind kind) noexcept {
-    switch (kind) {
-        case LimitKind::none:
-            return "";
-        case LimitKind::request:
-            return "max_allocation";
-        case LimitKind::capacity:
-            return "max_capacity";
-        case LimitKind::memory:
-            return "memory";
-        case LimitKind::address_space:
-            return "address space";
-        case LimitKind::records:
-            return "records";
-    }
-    return "?";
+    static constexpr const char* words[limit_kind_count] = {
+        "", "max_allocation", "max_capacity", "memory", "address space", "records"};
+    const auto number = static_cast<unsigned>(kind);
+    return number < limit_kind_count ? words[number] : "?";
 }
 
 std::string to_json(const TimelineEntry& entry) {

@@ -1,11 +1,10 @@
-#include "snapshot/heap_profile.hpp"
+#include "snapshot/segment_snapshot.hpp"
 
 #include <algorithm>
 #include <map>
 #include <span>
 
-#include "snapshot/segment_snapshot.hpp"
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::snapshots {
 namespace {

@@ -8,7 +8,7 @@
 #include "snapshot/process_table.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/sums/pool_tables.hpp"
-#include "statistics/sums/sources.hpp"
+#include "statistics/sums/steady_sources.hpp"
 
 namespace tensorpool {
 namespace {
@@ -42,11 +42,7 @@ RecordGroup::Record record_of(const PoolStatistics& pool) {
         make_record(pools::table, pool.id, pool.name, {&pool.id, pools::table.shown()});
     auto to = record.values.begin() + pools::first_derived;
     to = std::ranges::copy(pool.failures_by_limit, to).out;
-    const statistics::Sources sources = statistics::sources_of(pool);
-    std::ranges::copy(
-        std::initializer_list<std::uint64_t>{sources.magazines, sources.depots, sources.spans,
-                                             sources.extents, sources.system},
-        to);
+    std::ranges::copy(statistics::sources_of(pool), to);
     return record;
 }
 

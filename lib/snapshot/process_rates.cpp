@@ -4,7 +4,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "base/report_text.hpp"
-#include "statistics/sums/sources.hpp"
+#include "statistics/sums/steady_sources.hpp"
 
 namespace tensorpool {
 namespace {
@@ -72,11 +72,9 @@ struct Interval {
     }
 
     void add_sources(PoolRates& rates, const Sources& older, const Sources& newer) const noexcept {
-        rates.from_magazines = rate(older.magazines, newer.magazines);
-        rates.from_depots = rate(older.depots, newer.depots);
-        rates.from_spans = rate(older.spans, newer.spans);
-        rates.from_extents = rate(older.extents, newer.extents);
-        rates.from_system = rate(older.system, newer.system);
+        double* const to[] = {&rates.from_magazines, &rates.from_depots, &rates.from_spans,
+                              &rates.from_extents, &rates.from_system};
+        for (std::size_t i = 0; i != newer.size(); ++i) *to[i] = rate(older[i], newer[i]);
     }
 
     void compute(PoolRates& rates, const PoolStatistics& older,

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include <tensorpool/heap_profile.hpp>
 #include <tensorpool/process_snapshot.hpp>
 
 #include "read/segment_view.hpp"
@@ -15,5 +16,9 @@ std::optional<read::SegmentProblem> read_segment(read::SegmentView& view, Proces
 
 /// Adds the time, and what the system says of a process that this one sees.
 void add_facts(ProcessSnapshot& to, bool is_visible);
+
+/// Reads the heap profile in a segment into `to`, whose time is set already. If use exceeds the
+/// kept peak, the peak is now. Throws std::bad_alloc.
+std::optional<read::SegmentProblem> read_heap_profile(read::SegmentView& view, HeapProfile& to);
 
 }  // namespace tensorpool::snapshots

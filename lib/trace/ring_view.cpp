@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "platform/threads/own_thread.hpp"
-#include "read/look_problem.hpp"
+#include "read/segment_problem.hpp"
 
 namespace tensorpool::trace {
 namespace {

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "platform/platform.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/scopes/scope_table.hpp"
-#include "statistics/segment/fork_locks.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 

@@ -1,4 +1,4 @@
-#include "statistics/segment/fork_locks.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,9 @@
-#include "snapshot/heap_profile.hpp"
+#include "snapshot/segment_snapshot.hpp"
 
 #include <gtest/gtest.h>
 
 #include "statistics/fake_segment_linux.hpp"
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::statistics {
 namespace {

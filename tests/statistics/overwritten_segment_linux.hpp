@@ -16,7 +16,6 @@
 #include "plan/planned_table.hpp"
 #include "read/segment_view.hpp"
 #include "rest/stash_table.hpp"
-#include "snapshot/heap_profile.hpp"
 #include "snapshot/segment_snapshot.hpp"
 #include "statistics/fake_segment_linux.hpp"
 #include "statistics/scopes/scope_table.hpp"

@@ -10,7 +10,7 @@
 #include <tensorpool/detail/counters.hpp>
 
 #include "statistics/records/record_table.hpp"
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::statistics {
 

@@ -4,13 +4,8 @@
 #include <atomic>
 #include <cstdint>
 
-#include "statistics/scopes/scope_table.hpp"
-#include "statistics/scopes/thread_sums.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/slab_list.hpp"
-
-namespace tensorpool::statistics {
-class CountersOfThread;
-}
 
 namespace tensorpool::detail {
 

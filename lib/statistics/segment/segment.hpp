@@ -8,7 +8,7 @@
 #include <string_view>
 
 #include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/segment_memory.hpp"
 
 namespace tensorpool::statistics {

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -43,6 +45,20 @@ struct Name {
     static constexpr std::size_t bytes = 48;
     Counter words[bytes / 8];
 };
+
+/// Stores as many bytes of a text as fit before a final zero. The text is cut before a UTF-8
+/// character that does not fit as a whole.
+void store_text(std::span<Counter> to, std::string_view text) noexcept;
+/// Loads a text into `to`, which has room for all bytes of `from`. The result always ends with a
+/// zero, even if the words were overwritten.
+void load_text(std::span<const Counter> from, char* to) noexcept;
+
+inline void store_name(Name& to, std::string_view name) noexcept {
+    store_text(to.words, name);
+}
+inline void load_name(const Name& from, char* to) noexcept {
+    load_text(from.words, to);
+}
 
 struct RecordTable;
 

@@ -6,12 +6,27 @@
 #include "base/block_sizes.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
-#include "statistics/sums/counter_words.hpp"
+#include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool::statistics {
 namespace {
+
+/// Relaxed: each counter is independent of the others.
+std::uint64_t read(const detail::Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+/// Reads a counter that must not be seen before the counter that includes it. Pairs with
+/// `add_release`.
+std::uint64_t read_first(const detail::Counter& counter) noexcept {
+    return counter.load(std::memory_order_acquire);
+}
+
+/// Returns `a - b`, or 0 if `b` is larger.
+std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
+    return a > b ? a - b : 0;
+}
 
 using detail::bucket_count;
 
