@@ -49,6 +49,10 @@ struct RecordGroup {
 /// them. Throws std::bad_alloc.
 TENSORPOOL_API std::vector<RecordGroup> record_groups(const ProcessSnapshot& snapshot);
 
+/// Returns the pools of a snapshot and their threads, in groups of these names. A thread that uses
+/// several pools has a record for each. Throws std::bad_alloc.
+TENSORPOOL_API std::vector<RecordGroup> pool_groups(const ProcessSnapshot& snapshot);
+
 /// A column of a table of records.
 struct RecordColumn {
     /// What the cells show.

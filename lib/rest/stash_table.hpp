@@ -112,7 +112,7 @@ inline constexpr Column columns[] = {
     {"IN MEM", Column::size, at("memory_bytes")},
     {"RESTING", Column::size, at("stashed_bytes")},
     {"TAKES", Column::size, at("takes"), no_field, "", "Compressed, and in files."},
-    {"RATIO", Column::part, at("takes"), at("stashed_bytes")},
+    {"RATIO", Column::part, at("takes"), at("stashed_bytes"), "", "TAKES as a part of RESTING."},
     {"MISSES", Column::count, at("misses")},
     {"IN FILES", Column::size, at("spilled_bytes")},
     {"RESTORES", Column::count, at("restores")},

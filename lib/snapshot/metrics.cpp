@@ -46,14 +46,6 @@ RecordGroup::Record record_of(const PoolStatistics& pool) {
     return record;
 }
 
-RecordGroup group_of_pools(const std::vector<PoolStatistics>& all) {
-    RecordGroup group;
-    group.name = "pools";
-    group.table = snapshots::share(statistics::pools::table);
-    for (const PoolStatistics& pool : all) group.records.push_back(record_of(pool));
-    return group;
-}
-
 /// One process, with its records.
 struct Process {
     explicit Process(const ProcessSnapshot& from)
@@ -61,7 +53,7 @@ struct Process {
           labels{{"pid", std::to_string(from.process)},
                  {"process", valid_utf8(from.process_name.c_str())}},
           groups(record_groups(from)) {
-        groups.insert(groups.begin(), group_of_pools(from.pools));
+        groups.insert(groups.begin(), pool_groups(from).front());
         const auto values = snapshots::processes::values_of(from);
         itself.table = snapshots::share(snapshots::processes::table);
         itself.records = {make_record(*itself.table, 0, "", values)};
@@ -107,6 +99,21 @@ void add_kind(FamilyList& families, const std::vector<Process>& processes, std::
 }
 
 }  // namespace
+
+std::vector<RecordGroup> pool_groups(const ProcessSnapshot& snapshot) {
+    std::vector<RecordGroup> groups(2);
+    groups[0].table = snapshots::share(statistics::pools::table);
+    groups[1].table = snapshots::share(snapshots::threads::table);
+    for (RecordGroup& group : groups) group.name = group.table->name;
+    for (const PoolStatistics& pool : snapshot.pools) groups[0].records.push_back(record_of(pool));
+    for (const ThreadStatistics& thread : snapshot.threads) {
+        groups[1].records.push_back(
+            make_record(*groups[1].table, thread.pool << 32 | thread.thread,
+                        thread.thread == 0 ? "(ended)" : thread.name.c_str(),
+                        snapshots::threads::values_of(thread)));
+    }
+    return groups;
+}
 
 std::span<const MetricDescription> describe_metrics() {
     static const auto all = [] {

@@ -58,6 +58,7 @@ inline std::array<std::uint64_t, std::size(fields)> values_of(
 namespace threads {
 
 using enum statistics::MetricKind;
+using statistics::Column;
 
 inline constexpr statistics::Field fields[] = {
     {"thread", "number", gauge,
@@ -67,8 +68,19 @@ inline constexpr statistics::Field fields[] = {
     {"deallocations", "calls", total, "Blocks that the thread freed."},
     {"parked_bytes", "bytes", gauge, "Free bytes in the thread's magazines."},
 };
+inline constexpr Column columns[] = {
+    {.title = "THREAD", .show = Column::name, .width = 15},
+    {.title = "TID", .show = Column::number, .value = 0, .width = 7},
+    {.title = "POOL", .show = Column::reference, .value = 1, .of_kind = "pools", .width = 12},
+    {"ALLOC/s", Column::rate, 2},
+    {"FREE/s", Column::rate, 3},
+    {"PARKED", Column::size, 4},
+    {"HIGHEST", Column::highest, 4},
+    {"ALLOCS", Column::count, 2},
+    {"FREES", Column::count, 3},
+};
 inline constexpr statistics::RecordTable table = {
-    .name = "threads", .of = "thread", .fields = fields};
+    .name = "threads", .of = "thread", .title = "threads", .fields = fields, .columns = columns};
 
 inline std::array<std::uint64_t, std::size(fields)> values_of(
     const ThreadStatistics& thread) noexcept {

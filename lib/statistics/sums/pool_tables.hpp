@@ -105,6 +105,7 @@ inline constexpr Field fields[] = {
     {.name = "from_system", .unit = "calls", .use = Use::derived},
     {.name = "extent_bytes", .unit = "bytes", .use = Use::derived},
     {.name = "blocks", .unit = "blocks", .use = Use::derived},
+    {.name = "kept_bytes", .unit = "bytes", .use = Use::derived},
 };
 constexpr std::uint8_t at(std::string_view name) {
     return index_in(fields, name);
@@ -116,6 +117,8 @@ inline constexpr Rule derivations[] = {
     {Rule::plus, at("extent_bytes"), at("free_bytes")},
     {Rule::plus, at("blocks"), at("allocations")},
     {Rule::minus, at("blocks"), at("deallocations")},
+    {Rule::plus, at("kept_bytes"), at("depot_bytes")},
+    {Rule::plus, at("kept_bytes"), at("cached_bytes")},
 };
 inline constexpr Family families[] = {
     {"tensorpool_cached_bytes",
@@ -147,6 +150,24 @@ inline constexpr Family families[] = {
            at("limit_bytes")),
     single("tensorpool_blocks", gauge, "Blocks that callers hold.", Family::number, at("blocks")),
 };
+inline constexpr Column columns[] = {
+    {"NAME", Column::name},
+    {"IN USE", Column::size, at("in_use_bytes")},
+    {"CAPACITY", Column::size, at("capacity_bytes")},
+    {"PEAK", Column::size, at("peak_in_use_bytes")},
+    {"HIGHEST", Column::highest, at("in_use_bytes")},
+    {"UTIL", Column::part, at("in_use_bytes"), at("capacity_bytes"), "",
+     "What is in use of the capacity."},
+    {"HITS", Column::part, at("cache_hits"), at("allocations"), "",
+     "Allocations served by caches."},
+    {"ALLOC/s", Column::rate, at("allocations")},
+    {.title = "FAIL", .show = Column::count, .value = at("failures"), .width = 4},
+    {"LIMIT", Column::limit, at("limit_bytes")},
+    {"FREE/s", Column::rate, at("deallocations")},
+    {"PARKED", Column::size, at("parked_bytes")},
+    {"CACHED", Column::size, at("kept_bytes"), no_field, "", "In depots and for large blocks."},
+    {"THREADS", Column::number, at("threads")},
+};
 inline constexpr Field failures_by_limit = {
     "failures_by_limit", "calls", total,
     "Requests that could not be met, by the limit that caused it: unknown, max_allocation, "
@@ -158,7 +179,8 @@ inline constexpr RecordTable table = {.name = "pools",
                                       .version = PoolStatistics::current_version,
                                       .fields = fields,
                                       .derivations = derivations,
-                                      .families = families};
+                                      .families = families,
+                                      .columns = columns};
 
 }  // namespace pools
 

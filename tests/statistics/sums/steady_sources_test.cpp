@@ -74,8 +74,8 @@ TEST(SteadySources, AllocationsFromSpansDoNotDecrease) {
     sources.steady(pools);
     pools = {pool_with(1, 0, 10, 6)};
     sources.steady(pools);
-    EXPECT_EQ(sources_of(pools[0]).spans, 6U);
-    EXPECT_EQ(sources_of(pools[0]).depots, 6U);
+    EXPECT_EQ(sources_of(pools[0])[spans], 6U);
+    EXPECT_EQ(sources_of(pools[0])[depots], 6U);
 }
 
 TEST(SteadySources, PoolsAreTrackedSeparatelyAndForgotten) {

@@ -157,6 +157,20 @@ int print_statistics(const Settings& settings, const StatOptions& options) {
     return success;
 }
 
+/// Returns the titles of a table's columns with what they mean.
+std::string columns_text(const std::string& list) {
+    std::string text;
+    const std::vector<RecordGroup> groups = record_groups({});
+    for (const RecordGroup& group : groups) {
+        if (group.name != list) continue;
+        for (const RecordColumn& column : to_grid(groups, group).columns) {
+            if (column.about.empty() || column.title.empty()) continue;
+            text += fmt::format("{}{}: {}", text.empty() ? "" : " ", column.title, column.about);
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
 CLI::App* add_stat(CLI::App& app, Settings& settings) {
@@ -195,26 +209,14 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "sums over pools, arenas and scratches; rates are those of pools.\n\n"
         "With --devices, there is a table for each allocator of device memory or of pinned memory. "
         "Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
-        "With --planned, there is a row for each PlannedArena. BOUND is the maximum of bytes that "
-        "were alive at once in the learned requests, a lower bound for any allocator. POOL and "
-        "PLAN are the peaks of the pool and of the plan for the same requests. ABOVE is how far "
-        "the "
-        "plan exceeds the bound. SERVED requests came from the plan. MISSED requests deviated from "
-        "it and went to the pool, for the reasons LARGE, DISORDER, UNKNOWN and BUSY (still in "
-        "use). "
-        "HELD is the plan's memory, and FROM POOL the pool's memory in use through it.\n\n"
-        "With --budgets, there is a row for each Budget, indented below its parent. HARD and SOFT "
-        "are its limits, and SHARE is what is in use of the hard one, or else of the soft one. "
-        "REFUSED counts the requests that one of its limits refused, ASKED how often a holder was "
-        "asked for memory because of them, and RECLAIMED what holders gave.\n\n"
-        "Below it is a row for each name of stashes or frozen blocks, and for each StashedMap. "
-        "COUNT "
-        "is the number of tensors, IN MEM the bytes of those that are in memory, and RESTING those "
-        "of the others. TAKES is what the latter take, compressed or IN FILES, and RATIO its part "
-        "of "
-        "RESTING. MISSES counts the requests and page faults that found a tensor at rest, RESTORES "
-        "the tensors that were brought back as a whole. STASH and BACK are the seconds that this "
-        "took, and BUDGET is charged for what rests in memory.\n\n"
+        "With --planned, there is a row for each PlannedArena. " +
+        columns_text("planned") +
+        "\n\nWith --budgets, there is a row for each Budget, indented below its parent. " +
+        columns_text("budgets") +
+        "\n\nBelow it is a row for each name of stashes or frozen blocks, and for each "
+        "StashedMap. " +
+        columns_text("stashes") +
+        "\n\n"
         "With --kind, there is a row for each record of a kind, named as in JSON: arenas, scopes, "
         "or "
         "one that only the process knows.\n";

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "common/record_table.hpp"
@@ -10,8 +12,7 @@
 namespace tensorpool::command {
 namespace {
 
-void record_pool(const PoolStatistics& pool, Highest& highest) {
-    highest.record(pool_key(pool.id), pool.in_use_bytes);
+void record_buckets(const PoolStatistics& pool, Highest& highest) {
     for (unsigned bucket = 0; bucket < pool.buckets.size(); ++bucket) {
         highest.record(bucket_key(pool.id, bucket), pool.buckets[bucket].in_use_bytes);
     }
@@ -43,26 +44,21 @@ std::string process_key(std::uint64_t process) {
     return fmt::format("process {}", process);
 }
 
-std::string pool_key(std::uint64_t pool) {
-    return fmt::format("pool {}", pool);
-}
-
 std::string bucket_key(std::uint64_t pool, unsigned bucket) {
     return fmt::format("bucket {} {}", pool, bucket);
 }
 
-std::string thread_key(std::uint64_t thread, std::uint64_t pool) {
-    return fmt::format("thread {} {}", thread, pool);
+std::vector<RecordGroup> groups_of(const ProcessSnapshot& snapshot) {
+    std::vector<RecordGroup> groups = pool_groups(snapshot);
+    std::ranges::move(record_groups(snapshot), std::back_inserter(groups));
+    return groups;
 }
 
 void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest) {
     highest.record(process_key(snapshot.process), add_up(snapshot).in_use_bytes);
-    for (const PoolStatistics& pool : snapshot.pools) record_pool(pool, highest);
-    const std::vector<RecordGroup> groups = record_groups(snapshot);
+    for (const PoolStatistics& pool : snapshot.pools) record_buckets(pool, highest);
+    const std::vector<RecordGroup> groups = groups_of(snapshot);
     for (const RecordGroup& group : groups) record_highest(groups, group, highest);
-    for (const ThreadStatistics& thread : snapshot.threads) {
-        highest.record(thread_key(thread.thread, thread.pool), thread.parked_bytes);
-    }
     watched.before = std::exchange(watched.now, std::move(snapshot));
 }
 

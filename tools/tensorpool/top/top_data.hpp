@@ -44,9 +44,10 @@ struct TopData {
 
 // Keys of `highest`; those of records are made by `record_key`.
 std::string process_key(std::uint64_t process);
-std::string pool_key(std::uint64_t pool);
 std::string bucket_key(std::uint64_t pool, unsigned bucket);
-std::string thread_key(std::uint64_t thread, std::uint64_t pool);
+
+/// Returns the records of all kinds, including pools and threads.
+std::vector<RecordGroup> groups_of(const ProcessSnapshot& snapshot);
 
 /// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.
 void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);

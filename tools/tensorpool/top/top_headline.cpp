@@ -121,7 +121,7 @@ std::string awaited_text(const TopData& data) {
 std::string record_text(const TopData& data, const TopState& state) {
     const ViewInfo& view = info_of(state.view);
     if (!data.chosen || !data.chosen->now) return "";
-    for (const RecordGroup& group : record_groups(*data.chosen->now)) {
+    for (const RecordGroup& group : groups_of(*data.chosen->now)) {
         if (std::ranges::find(view.groups, group.name) == view.groups.end()) continue;
         const auto found = std::ranges::find(group.records, state.record, &RecordGroup::Record::id);
         if (found == group.records.end()) continue;

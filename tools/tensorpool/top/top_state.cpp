@@ -55,13 +55,13 @@ Action enter(TopState& state, const Table& table) {
         state.view = View::pools;
         return Action::choose_process;
     }
-    if (!info_of(state.view).groups[0].empty() && state.record == 0) {
-        state.record = number;
-        return Action::update;
+    if (state.view == View::pools) {
+        state.pool = number;
+        return change_view(state, View::buckets);
     }
-    if (state.view != View::pools) return Action::nothing;
-    state.pool = number;
-    return change_view(state, View::buckets);
+    if (info_of(state.view).groups[0].empty() || state.record != 0) return Action::nothing;
+    state.record = number;
+    return Action::update;
 }
 
 Action press_character(TopState& state, char character, const Table& table) {

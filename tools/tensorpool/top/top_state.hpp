@@ -41,11 +41,11 @@ struct ViewInfo {
 /// is their activity, that of planned arenas the plan's peak, and that of stashes what rests.
 inline constexpr std::array<ViewInfo, view_count> views = {
     {{'o', "pr[o]cs", 3},
-     {'p', "[p]ools", 1, "This process has no pool now."},
+     {'p', "[p]ools", 1, "This process has no pool now.", {"pools"}},
      {'b', "[b]uckets", 0},
      {'c', "[c]all-sites", 1},
      {'s', "[s]copes", 1, "No StatisticsScope has begun in this process.", {"scopes"}},
-     {'t', "[t]hreads", 3, "No thread has used a pool."},
+     {'t', "[t]hreads", 3, "No thread has used a pool.", {"threads"}},
      {'a', "[a]renas", 2, "This process has no arena and no scratch now.", {"arenas", "scratches"}},
      {'l', "p[l]ans", 4, "This process has no PlannedArena now.", {"planned"}},
      {'d', "[d]evices", 2, "This process has no allocator of device memory now.", {"devices"}},

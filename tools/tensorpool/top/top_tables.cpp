@@ -14,12 +14,6 @@ ProcessRates rates_of(const WatchedProcess& watched) {
                                          : ProcessRates{};
 }
 
-PoolRates rates_of(const ProcessRates& rates, std::uint64_t pool) {
-    const auto found =
-        std::ranges::find_if(rates.pools, [&](const PoolRates& p) { return p.pool == pool; });
-    return found == rates.pools.end() ? PoolRates{} : *found;
-}
-
 const ProcessSnapshot* shown(const TopData& data) {
     return data.chosen && data.chosen->now ? &*data.chosen->now : nullptr;
 }
@@ -52,57 +46,30 @@ Table processes_table(const TopData& data, Sizes sizes) {
     return table;
 }
 
-Table pools_table(const TopData& data, Sizes sizes) {
-    Table table;
-    table.columns = {text_column("NAME", 12),
-                     size_column("IN USE"),
-                     size_column("CAPACITY"),
-                     size_column("PEAK"),
-                     size_column("HIGHEST"),
-                     part_column("UTIL"),
-                     part_column("HITS"),
-                     count_column("ALLOC/s"),
-                     {"FAIL"},
-                     size_column("LIMIT"),
-                     count_column("FREE/s"),
-                     size_column("PARKED"),
-                     size_column("CACHED"),
-                     {"THREADS"}};
-    if (shown(data) == nullptr) return table;
-    const ProcessRates rates = rates_of(*data.chosen);
-    for (const PoolStatistics& pool : shown(data)->pools) {
-        const PoolRates now = rates_of(rates, pool.id);
-        table.rows.push_back(
-            {text_cell(pool.name), size_cell(pool.in_use_bytes, sizes),
-             size_cell(pool.capacity_bytes, sizes), size_cell(pool.peak_in_use_bytes, sizes),
-             size_cell(data.highest.get(pool_key(pool.id)), sizes),
-             part_cell(pool.in_use_bytes, pool.capacity_bytes),
-             part_cell(pool.cache_hits, pool.allocations), count_cell(now.allocations),
-             count_cell(pool.failures), limit_cell(pool.limit_bytes, sizes),
-             count_cell(now.deallocations), size_cell(pool.parked_bytes, sizes),
-             size_cell(pool.depot_bytes + pool.cached_bytes, sizes), number_cell(pool.threads)});
-        table.keys.push_back(std::to_string(pool.id));
-    }
-    return table;
-}
-
-Table records_table(const TopData& data, View view, Sizes sizes, std::uint64_t record) {
+Table records_table(const TopData& data, const TopState& state, Sizes sizes) {
     // Without a process, the columns are those of no records.
     static const ProcessSnapshot none{};
     const ProcessSnapshot& now = shown(data) != nullptr ? *shown(data) : none;
-    if (view == View::others) return mixed_table(now.others, sizes);
-    const auto& names = info_of(view).groups;
-    const std::vector<RecordGroup> groups = record_groups(now);
-    for (const RecordGroup& group : groups) {
-        if (record == 0 || std::ranges::find(names, group.name) == names.end()) continue;
-        const auto found = std::ranges::find(group.records, record, &RecordGroup::Record::id);
-        if (found != group.records.end()) return details_table(group, *found, sizes);
+    if (state.view == View::others) return mixed_table(now.others, sizes);
+    const auto& names = info_of(state.view).groups;
+    std::vector<RecordGroup> groups = groups_of(now);
+    for (RecordGroup& group : groups) {
+        if (std::ranges::find(names, group.name) == names.end()) continue;
+        if (state.view == View::threads && state.pool != 0) {
+            std::erase_if(group.records, [&](const RecordGroup::Record& thread) {
+                return thread.id >> 32 != state.pool;
+            });
+        }
+        const auto found = std::ranges::find(group.records, state.record, &RecordGroup::Record::id);
+        if (state.record != 0 && found != group.records.end()) {
+            return details_table(group, *found, sizes);
+        }
     }
-    if (record != 0) return {};
+    if (state.record != 0) return {};
     RecordHistory history;
     history.highest = [&](const std::string& key) { return data.highest.get(key); };
     if (data.chosen && data.chosen->now && data.chosen->before) {
-        history.before = record_groups(*data.chosen->before);
+        history.before = groups_of(*data.chosen->before);
         history.seconds = difference(*data.chosen->before, now).seconds;
     }
     return record_table(groups, names, sizes, history);
@@ -134,18 +101,14 @@ Table table_of(const TopData& data, const TopState& state) {
         switch (state.view) {
             case View::processes:
                 return processes_table(data, sizes);
-            case View::pools:
-                return pools_table(data, sizes);
             case View::buckets:
                 return buckets_table(data, state.pool, sizes);
             case View::sites:
                 return sites_table(data, sizes);
-            case View::threads:
-                return threads_table(data, state.pool, sizes);
             case View::events:
                 return events_table(data, sizes);
             default:
-                return records_table(data, state.view, sizes, state.record);
+                return records_table(data, state, sizes);
         }
     };
     Table table = make();

@@ -15,16 +15,13 @@ Table table_of(const TopData& data, const TopState& state);
 
 // The tables of the single views, in the order of the snapshot.
 Table processes_table(const TopData& data, Sizes sizes);
-Table pools_table(const TopData& data, Sizes sizes);
 /// Shows the pool with this id; 0: the sums over all pools.
 Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 /// The key of a row is the id of the site.
 Table sites_table(const TopData& data, Sizes sizes);
-/// Shows the pool with this id; 0: all pools.
-Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);
-/// Shows records of the kind of the view, or all values of the one with this id. Budgets are in the
-/// order of the tree.
-Table records_table(const TopData& data, View view, Sizes sizes, std::uint64_t record = 0);
+/// Shows records of the kind of the view, or all values of the one that is chosen. Budgets are in
+/// the order of the tree.
+Table records_table(const TopData& data, const TopState& state, Sizes sizes);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

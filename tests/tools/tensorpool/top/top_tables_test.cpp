@@ -17,6 +17,15 @@ std::string cell(const Table& table, std::size_t row, const std::string& title) 
     return "no such column";
 }
 
+Table records_table(const TopData& data, View view, Sizes sizes, std::uint64_t record = 0,
+                    std::uint64_t pool = 0) {
+    TopState state;
+    state.view = view;
+    state.record = record;
+    state.pool = pool;
+    return records_table(data, state, sizes);
+}
+
 TEST(TopTables, OfProcessesThatCanBeRead) {
     const Table table = processes_table(made_up_data(), Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
@@ -30,7 +39,7 @@ TEST(TopTables, OfProcessesThatCanBeRead) {
 }
 
 TEST(TopTables, OfPools) {
-    const Table table = pools_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::pools, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(cell(table, 0, "NAME"), "weights");
     EXPECT_EQ(cell(table, 0, "HIGHEST"), "100 MiB");
@@ -75,13 +84,13 @@ TEST(TopTables, OfScopes) {
 }
 
 TEST(TopTables, OfThreadsWithTheirPool) {
-    const Table table = threads_table(made_up_data(), 1, Sizes::iec);
+    const Table table = records_table(made_up_data(), View::threads, Sizes::iec, 0, 1);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(cell(table, 0, "THREAD"), "main");
     EXPECT_EQ(cell(table, 0, "POOL"), "weights");
     EXPECT_EQ(cell(table, 0, "ALLOC/s"), "2500");
     EXPECT_EQ(cell(table, 1, "PARKED"), "1.00 KiB");
-    EXPECT_TRUE(threads_table(made_up_data(), 2, Sizes::iec).rows.empty());
+    EXPECT_TRUE(records_table(made_up_data(), View::threads, Sizes::iec, 0, 2).rows.empty());
 }
 
 TEST(TopTables, OfArenasAndScratches) {
@@ -175,9 +184,11 @@ TEST(TopTables, NamesOfAnotherProcessCannotControlTheTerminal) {
     std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
     for (const Table& table :
-         {pools_table(data, Sizes::iec), records_table(data, View::scopes, Sizes::iec),
-          threads_table(data, 0, Sizes::iec), records_table(data, View::devices, Sizes::iec),
-          events_table(data, Sizes::iec), records_table(data, View::planned, Sizes::iec),
+         {records_table(data, View::pools, Sizes::iec),
+          records_table(data, View::scopes, Sizes::iec),
+          records_table(data, View::threads, Sizes::iec),
+          records_table(data, View::devices, Sizes::iec), events_table(data, Sizes::iec),
+          records_table(data, View::planned, Sizes::iec),
           records_table(data, View::budgets, Sizes::iec),
           records_table(data, View::stashes, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
