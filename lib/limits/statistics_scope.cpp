@@ -8,7 +8,6 @@
 #include "events/timeline.hpp"
 #include "limits/budgets.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
-#include "statistics/scopes/scope_frame.hpp"
 
 namespace tensorpool {
 namespace limits {

@@ -6,7 +6,7 @@
 #include <random>
 
 #include "device/device_table.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::statistics {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "plan/planned_table.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::statistics {
 namespace {

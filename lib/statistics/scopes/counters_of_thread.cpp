@@ -8,7 +8,6 @@
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
-#include "statistics/scopes/scope_frame.hpp"
 
 namespace tensorpool::statistics {
 

@@ -10,7 +10,6 @@
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/folded_words.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
 namespace tensorpool::statistics {

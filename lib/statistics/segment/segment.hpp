@@ -7,7 +7,6 @@
 #include <span>
 #include <string_view>
 
-#include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/segment_memory.hpp"
 

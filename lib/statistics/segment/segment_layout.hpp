@@ -360,6 +360,18 @@ const Record* records_in(const SegmentHeader& header) noexcept {
     return records_in<Record>(const_cast<SegmentHeader&>(header));
 }
 
+/// Views a record as an array of its counters.
+template <class Record>
+inline constexpr std::size_t words_of = sizeof(Record) / sizeof(Counter);
+template <class Record>
+Counter* as_words(Record& record) noexcept {
+    return reinterpret_cast<Counter*>(&record);
+}
+template <class Record>
+const Counter* as_words(const Record& record) noexcept {
+    return reinterpret_cast<const Counter*>(&record);
+}
+
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.

@@ -5,7 +5,6 @@
 
 #include "base/block_sizes.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_tables.hpp"
 

@@ -19,7 +19,7 @@
 #include "platform/platform.hpp"
 #include "statistics/add_records.hpp"
 #include "statistics/scopes/scope_table.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::statistics {
 namespace {

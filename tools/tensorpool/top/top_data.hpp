@@ -3,7 +3,9 @@
 /// @file
 /// The data that `top` shows, and the highest values it has seen.
 
+#include <algorithm>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -14,9 +16,35 @@
 #include <tensorpool/timeline.hpp>
 
 #include "formats/profile/named_profile.hpp"
-#include "top/highest.hpp"
 
 namespace tensorpool::command {
+
+/// The highest values that this reader has seen. They are kept here, because readers never write to
+/// the segment.
+class Highest {
+public:
+    void record(const std::string& key, std::uint64_t value) {
+        Seen& seen = seen_[key];
+        seen.last = value;
+        seen.highest = std::max(seen.highest, value);
+    }
+    /// Makes the last value of each key its highest.
+    void reset() {
+        for (auto& [key, seen] : seen_) seen.highest = seen.last;
+    }
+    /// Returns the highest value since the last reset.
+    std::uint64_t get(const std::string& key) const {
+        const auto found = seen_.find(key);
+        return found == seen_.end() ? 0 : found->second.highest;
+    }
+
+private:
+    struct Seen {
+        std::uint64_t last = 0;
+        std::uint64_t highest = 0;
+    };
+    std::map<std::string, Seen> seen_;
+};
 
 /// The last two snapshots of a process.
 struct WatchedProcess {

@@ -1,10 +1,12 @@
 #include "top/top_tables.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include "common/cells.hpp"
 #include "common/record_table.hpp"
 #include "common/totals.hpp"
+#include "formats/profile/formats.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -16,6 +18,59 @@ ProcessRates rates_of(const WatchedProcess& watched) {
 
 const ProcessSnapshot* shown(const TopData& data) {
     return data.chosen && data.chosen->now ? &*data.chosen->now : nullptr;
+}
+
+constexpr unsigned large = detail::bucket_count;
+
+/// The statistics of a bucket. Large blocks are treated as one more bucket.
+struct BucketRow {
+    std::uint64_t in_use_bytes = 0;
+    std::uint64_t capacity_bytes = 0;
+    std::uint64_t allocations = 0;
+    std::uint64_t hits = 0;
+    std::uint64_t requested_bytes = 0;
+    std::uint64_t allocated_bytes = 0;
+    std::uint64_t highest = 0;  ///< with several pools, the sum of their values
+};
+using BucketRows = std::array<BucketRow, large + 1>;
+
+template <class Part>
+void add(BucketRow& row, const Part& part) {
+    row.in_use_bytes += part.in_use_bytes;
+    row.allocations += part.allocations;
+    row.hits += part.cache_hits;
+    row.requested_bytes += part.requested_bytes;
+    row.allocated_bytes += part.allocated_bytes;
+}
+
+BucketRows rows_of(const ProcessSnapshot& snapshot, std::uint64_t chosen, const Highest& highest) {
+    BucketRows rows;
+    for (const PoolStatistics& pool : snapshot.pools) {
+        if (chosen != 0 && pool.id != chosen) continue;
+        for (unsigned bucket = 0; bucket < large; ++bucket) {
+            add(rows[bucket], pool.buckets[bucket]);
+            rows[bucket].capacity_bytes += pool.buckets[bucket].capacity_bytes;
+            rows[bucket].highest += highest.get(bucket_key(pool.id, bucket));
+        }
+        add(rows[large], pool.large);
+        rows[large].capacity_bytes += pool.large.in_use_bytes + pool.large.cached_bytes;
+        rows[large].highest += highest.get(bucket_key(pool.id, large));
+    }
+    return rows;
+}
+
+double seconds_between(const WatchedProcess& watched) {
+    if (!watched.before || !watched.now || watched.before->time_ns >= watched.now->time_ns)
+        return 0;
+    return static_cast<double>(watched.now->time_ns - watched.before->time_ns) * 1e-9;
+}
+
+using profile::Value;
+
+std::int64_t change_of(const WatchedSites& sites, const ProfileSite& site) {
+    const auto before = sites.before.find(site.id);
+    const std::uint64_t bytes = before == sites.before.end() ? 0 : before->second;
+    return static_cast<std::int64_t>(site.live_bytes - bytes);
 }
 
 }  // namespace
@@ -73,6 +128,74 @@ Table records_table(const TopData& data, const TopState& state, Sizes sizes) {
         history.seconds = difference(*data.chosen->before, now).seconds;
     }
     return record_table(groups, names, sizes, history);
+}
+
+Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes) {
+    Table table;
+    table.columns = {text_column("BLOCKS", 8), size_column("IN USE"),  size_column("FREE"),
+                     size_column("CAPACITY"),  size_column("HIGHEST"), part_column("UTIL"),
+                     part_column("WASTE"),     part_column("HITS"),    count_column("ALLOC/s"),
+                     count_column("ALLOCS")};
+    if (!data.chosen || !data.chosen->now) return table;
+    const BucketRows rows = rows_of(*data.chosen->now, pool, data.highest);
+    const double seconds = seconds_between(*data.chosen);
+    const BucketRows before =
+        seconds > 0 ? rows_of(*data.chosen->before, pool, data.highest) : rows;
+    for (unsigned bucket = 0; bucket <= large; ++bucket) {
+        const BucketRow& row = rows[bucket];
+        const double more = row.allocations < before[bucket].allocations
+                                ? 0
+                                : static_cast<double>(row.allocations - before[bucket].allocations);
+        const std::uint64_t block = detail::bucket_bytes(bucket);
+        table.rows.push_back(
+            {{bucket == large ? "large" : format_size(block, sizes), static_cast<double>(block)},
+             size_cell(row.in_use_bytes, sizes),
+             size_cell(row.capacity_bytes - std::min(row.in_use_bytes, row.capacity_bytes), sizes),
+             size_cell(row.capacity_bytes, sizes),
+             size_cell(row.highest, sizes),
+             part_cell(row.in_use_bytes, row.capacity_bytes),
+             part_cell(row.allocated_bytes - std::min(row.requested_bytes, row.allocated_bytes),
+                       row.allocated_bytes),
+             part_cell(row.hits, row.allocations),
+             count_cell(seconds > 0 ? more / seconds : 0),
+             count_cell(row.allocations)});
+        table.keys.push_back(std::to_string(bucket));
+    }
+    return table;
+}
+
+Table sites_table(const TopData& data, Sizes sizes) {
+    Table table;
+    table.columns = {text_column("ALLOCATED AT", 40),
+                     size_column("LIVE"),
+                     {"CHANGE", Side::right, 9},
+                     part_column("PART"),
+                     count_column("BLOCKS")};
+    if (!data.sites) return table;
+    const profile::NamedProfile& now = data.sites->now;
+    const std::uint64_t total = now.total(Value::live);
+    for (const ProfileSite& site : now.profile.sites) {
+        table.rows.push_back({line_cell(now, site), size_cell(site.live_bytes, sizes),
+                              growth_cell(change_of(*data.sites, site), sizes),
+                              part_cell(site.live_bytes, total),
+                              count_cell(blocks_of(site, Value::live))});
+        table.keys.push_back(std::to_string(site.id));
+    }
+    return table;
+}
+
+std::vector<std::string> stack_lines(const TopData& data, const std::string& key) {
+    if (!data.sites) return {};
+    const profile::NamedProfile& now = data.sites->now;
+    const auto site = std::ranges::find_if(
+        now.profile.sites, [&](const ProfileSite& one) { return std::to_string(one.id) == key; });
+    return site == now.profile.sites.end() ? std::vector<std::string>()
+                                           : profile::short_stack_of(now, *site);
+}
+
+std::vector<std::string> site_notes(const TopData& data) {
+    if (!data.sites) return {"The names of the call stacks are being read."};
+    return profile::notes_of(data.sites->now.profile);
 }
 
 Table events_table(const TopData& data, Sizes sizes) {

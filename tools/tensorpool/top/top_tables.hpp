@@ -22,6 +22,10 @@ Table sites_table(const TopData& data, Sizes sizes);
 /// Shows records of the kind of the view, or all values of the one that is chosen. Budgets are in
 /// the order of the tree.
 Table records_table(const TopData& data, const TopState& state, Sizes sizes);
+/// Returns notes about the heap profile of the chosen process.
+std::vector<std::string> site_notes(const TopData& data);
+/// Returns the call stack of the site with this key, innermost call first; empty if there is none.
+std::vector<std::string> stack_lines(const TopData& data, const std::string& key);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

@@ -1,4 +1,4 @@
-#include "top/highest.hpp"
+#include "top/top_data.hpp"
 
 #include <gtest/gtest.h>
 
