@@ -76,9 +76,10 @@ private:
                (t.choice.word == no_word || count_of_values(t.choice.values) != 0) &&
                t.text.bytes <= max_text_bytes && t.text.bytes % 8 == 0 &&
                lies_inside(t.text.word, t.text.bytes) && is_field(t.parent, true) &&
-               is_field(t.shown_if, true) && is_field(t.ends_with, true) &&
-               t.parts_into + std::size_t{t.parts_bytes} <= bytes_ && t.parts_into % 8 == 0 &&
-               t.parts_from % 8 == 0 && t.parts_key % 8 == (t.parts.empty() ? t.parts_key % 8 : 0);
+               is_field(t.hits, true) && is_field(t.requests, true) && is_field(t.shown_if, true) &&
+               is_field(t.ends_with, true) && t.parts_into + std::size_t{t.parts_bytes} <= bytes_ &&
+               t.parts_into % 8 == 0 && t.parts_from % 8 == 0 &&
+               t.parts_key % 8 == (t.parts.empty() ? t.parts_key % 8 : 0);
     }
 
     static constexpr std::size_t max_text_bytes = 64;

@@ -85,7 +85,7 @@ ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames&
 /// time to time, so they set no limit.
 void limit_to_counters(HeapProfile& profile, const ProcessSnapshot& counted,
                        std::uint64_t requested_before) {
-    if (counted.pools.empty() || counted.left_out.pools != 0) return;
+    if (counted.pools.empty() || counted.left_out.at("pools") != 0) return;
     std::uint64_t in_use = 0;
     std::uint64_t requested = requested_before;
     for (const PoolStatistics& pool : counted.pools) {

@@ -4,6 +4,7 @@
 #include <tensorpool/process_snapshot.hpp>
 
 #include "base/report_text.hpp"
+#include "snapshot/typed_records.hpp"
 #include "statistics/sums/steady_sources.hpp"
 
 namespace tensorpool {
@@ -12,34 +13,14 @@ namespace {
 using statistics::Sources;
 using statistics::sources_of;
 
-/// A rate, and the total whose growth it is. `total` is null if the rate is computed otherwise.
-template <class Rates, class Statistics>
+/// A rate of a pool, and the total whose growth it is; null if the rate is computed otherwise.
 struct Rate {
     const char* name;
-    double Rates::*value;
-    std::uint64_t Statistics::*total = nullptr;
+    double PoolRates::*value;
+    std::uint64_t PoolStatistics::*total = nullptr;
 };
 
-constexpr Rate<DeviceRates, DeviceStatistics> device_rates[] = {
-    {"seconds", &DeviceRates::seconds},
-    {"allocations", &DeviceRates::allocations, &DeviceStatistics::allocations},
-    {"deallocations", &DeviceRates::deallocations, &DeviceStatistics::deallocations},
-    {"allocated_bytes", &DeviceRates::allocated_bytes, &DeviceStatistics::allocated_bytes},
-    {"growths", &DeviceRates::growths, &DeviceStatistics::growths},
-    {"synchronizations", &DeviceRates::synchronizations, &DeviceStatistics::synchronizations},
-    {"failures", &DeviceRates::failures, &DeviceStatistics::failures},
-    {"hit_ratio", &DeviceRates::hit_ratio},
-};
-
-constexpr Rate<PlannedRates, PlannedArenaStatistics> planned_rates[] = {
-    {"seconds", &PlannedRates::seconds},
-    {"iterations", &PlannedRates::iterations, &PlannedArenaStatistics::iterations},
-    {"served", &PlannedRates::served, &PlannedArenaStatistics::served},
-    {"from_pool", &PlannedRates::from_pool, &PlannedArenaStatistics::from_pool},
-    {"hit_ratio", &PlannedRates::hit_ratio},
-};
-
-constexpr Rate<PoolRates, PoolStatistics> pool_rates[] = {
+constexpr Rate pool_rates[] = {
     {"seconds", &PoolRates::seconds},
     {"allocations", &PoolRates::allocations, &PoolStatistics::allocations},
     {"deallocations", &PoolRates::deallocations, &PoolStatistics::deallocations},
@@ -85,50 +66,61 @@ struct Interval {
             rates.rounding_ratio = 1 - rates.requested_bytes / rates.allocated_bytes;
         }
     }
-    void compute(DeviceRates& rates, const DeviceStatistics& older,
-                 const DeviceStatistics& newer) const noexcept {
-        rates.hit_ratio = hit_ratio(
-            rate(older.parked_hits, newer.parked_hits) + rate(older.free_hits, newer.free_hits),
-            rates.allocations);
-    }
-    void compute(PlannedRates& rates, const PlannedArenaStatistics& /*older*/,
-                 const PlannedArenaStatistics& /*newer*/) const noexcept {
-        rates.hit_ratio = hit_ratio(rates.served, rates.served + rates.from_pool);
-    }
-
-    /// Returns the rates of the objects that are in both snapshots; `number` is the field for their
-    /// number.
-    template <class Rates, class Statistics, std::size_t count>
-    std::vector<Rates> rates_of_all(const std::vector<Statistics>& older,
-                                    const std::vector<Statistics>& newer,
-                                    std::uint64_t Rates::*number,
-                                    const Rate<Rates, Statistics> (&table)[count]) const {
-        std::vector<Rates> all;
-        for (const Statistics& now : newer) {
-            const auto before = std::ranges::find(older, now.id, &Statistics::id);
+    /// Returns the rates of the pools that are in both snapshots.
+    std::vector<PoolRates> of_pools(const std::vector<PoolStatistics>& older,
+                                    const std::vector<PoolStatistics>& newer) const {
+        std::vector<PoolRates> all;
+        for (const PoolStatistics& now : newer) {
+            const auto before = std::ranges::find(older, now.id, &PoolStatistics::id);
             if (before == older.end()) continue;
-            Rates& rates = all.emplace_back();
-            rates.*number = now.id;
+            PoolRates& rates = all.emplace_back();
+            rates.pool = now.id;
             rates.seconds = seconds;
-            for (const auto& [name, value, total] : table) {
+            for (const auto& [name, value, total] : pool_rates) {
                 if (total != nullptr) rates.*value = rate(*before.*total, now.*total);
             }
             compute(rates, *before, now);
         }
         return all;
     }
+
+    /// Returns the rates of the records that are in both groups.
+    std::vector<RecordRates> of_records(const RecordGroup& older, const RecordGroup& newer) const {
+        const statistics::RecordTable& table = *newer.table;
+        std::vector<RecordRates> all;
+        for (const RecordGroup::Record& now : newer.records) {
+            const auto before = std::ranges::find(older.records, now.id, &RecordGroup::Record::id);
+            if (before == older.records.end()) continue;
+            const auto rate_of = [&](std::size_t i) {
+                return rate(before->values[i], now.values[i]);
+            };
+            RecordRates& rates = all.emplace_back(std::string(table.of), now.id);
+            for (std::size_t i = 0; i != table.shown(); ++i) {
+                if (table.fields[i].kind != statistics::MetricKind::total) continue;
+                rates.values.emplace(table.fields[i].name.view(), rate_of(i));
+            }
+            rates.values["hit_ratio"] = hit_ratio(rate_of(table.hits), rate_of(table.requests));
+        }
+        return all;
+    }
 };
 
-/// Formats the rates as `[{"<of>":number,...},...]`.
-template <class Rates, class Statistics, std::size_t count>
-std::string json_of(const std::vector<Rates>& all, const char* of, std::uint64_t Rates::*number,
-                    const Rate<Rates, Statistics> (&table)[count]) {
+std::string members_of(const PoolRates& rates) {
+    std::string out = "{\"pool\":" + std::to_string(rates.pool);
+    for (const auto& [name, value, total] : pool_rates) {
+        out += ',' + base::quoted(name) + ':' + base::number_text(rates.*value);
+    }
+    return out;
+}
+
+std::string json_of(const std::vector<RecordRates>& all, double seconds) {
     std::string out = "[";
-    for (const Rates& rates : all) {
+    for (const RecordRates& rates : all) {
         if (out.size() > 1) out += ',';
-        out += '{' + base::quoted(of) + ':' + std::to_string(rates.*number);
-        for (const auto& [name, value, total] : table) {
-            out += ',' + base::quoted(name) + ':' + base::number_text(rates.*value);
+        out += '{' + base::quoted(rates.of.c_str()) + ':' + std::to_string(rates.id) +
+               ",\"seconds\":" + base::number_text(seconds);
+        for (const auto& [name, value] : rates.values) {
+            out += ',' + base::quoted(name.c_str()) + ':' + base::number_text(value);
         }
         out += '}';
     }
@@ -142,21 +134,24 @@ ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& new
     ProcessRates rates;
     rates.seconds = interval.seconds;
     rates.minor_faults = interval.rate(older.minor_faults, newer.minor_faults);
-    rates.pools = interval.rates_of_all(older.pools, newer.pools, &PoolRates::pool, pool_rates);
-    rates.devices =
-        interval.rates_of_all(older.devices, newer.devices, &DeviceRates::device, device_rates);
-    rates.planned =
-        interval.rates_of_all(older.planned, newer.planned, &PlannedRates::planned, planned_rates);
+    rates.pools = interval.of_pools(older.pools, newer.pools);
+    const auto of = [&](auto ProcessSnapshot::*list) {
+        return interval.of_records(snapshots::group_of(older.*list),
+                                   snapshots::group_of(newer.*list));
+    };
+    rates.devices = of(&ProcessSnapshot::devices);
+    rates.planned = of(&ProcessSnapshot::planned);
     return rates;
 }
 
 std::string to_json(const ProcessRates& rates) {
+    std::string pools;
+    for (const PoolRates& pool : rates.pools)
+        pools += (pools.empty() ? "" : ",") + members_of(pool) + '}';
     return "{\"seconds\":" + base::number_text(rates.seconds) +
-           ",\"minor_faults\":" + base::number_text(rates.minor_faults) +
-           ",\"pools\":" + json_of(rates.pools, "pool", &PoolRates::pool, pool_rates) +
-           ",\"devices\":" + json_of(rates.devices, "device", &DeviceRates::device, device_rates) +
-           ",\"planned\":" +
-           json_of(rates.planned, "planned", &PlannedRates::planned, planned_rates) + '}';
+           ",\"minor_faults\":" + base::number_text(rates.minor_faults) + ",\"pools\":[" + pools +
+           "],\"devices\":" + json_of(rates.devices, rates.seconds) +
+           ",\"planned\":" + json_of(rates.planned, rates.seconds) + '}';
 }
 
 }  // namespace tensorpool

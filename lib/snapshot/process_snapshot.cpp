@@ -26,13 +26,13 @@ std::string member(const char* name, const std::string& json) {
     return quoted(name) + ':' + json;
 }
 
-std::string json_of(const LeftOut& left_out) {
-    return '{' + member("pools", left_out.pools) + ',' + member("arenas", left_out.arenas) + ',' +
-           member("devices", left_out.devices) + ',' +
-           member("device_streams", left_out.device_streams) + ',' +
-           member("planned", left_out.planned) + ',' + member("slots", left_out.slots) + ',' +
-           member("budgets", left_out.budgets) + ',' + member("stashes", left_out.stashes) + ',' +
-           member("scopes", left_out.scopes) + '}';
+std::string json_of(const std::map<std::string, std::uint64_t>& left_out) {
+    std::string out = "{";
+    for (const auto& [list, number] : left_out) {
+        if (out.size() > 1) out += ',';
+        out += member(list.c_str(), number);
+    }
+    return out + '}';
 }
 
 std::string json_of(const std::vector<ThreadStatistics>& threads) {

@@ -143,7 +143,7 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
         }
         PoolStatistics statistics = sums.with(pool);
         const bool used =
-            to.left_out.pools + statistics.capacity_bytes + statistics.allocations != 0;
+            to.left_out.at("pools") + statistics.capacity_bytes + statistics.allocations != 0;
         if (index == 0 && !used) continue;  // the record `other`
         // The sums of policies mean nothing.
         if (index == 0) statistics.id = statistics.retain_bytes = statistics.retain_ms = 0;
@@ -175,28 +175,25 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     to.failed_leaks = failed(CheckKind::leak);
     to.failed_threads = failed(CheckKind::thread);
     to.failed_scope_orders = failed(CheckKind::scope_order);
-    to.left_out.pools = value_of(header.region<PoolRecord>().left_out);
-    to.left_out.slots = value_of(header.region<CountersRecord>().left_out);
+    to.left_out["pools"] = value_of(header.region<PoolRecord>().left_out);
+    to.left_out["slots"] = value_of(header.region<CountersRecord>().left_out);
 }
 
 /// Moves the records to the structures that the snapshot has for them, and those of other kinds to
 /// its `others`.
 void take_records(ProcessSnapshot& to, std::vector<read::FoundRecords>&& all) {
-    const auto take = [&]<class Statistics>(read::FoundRecords& found, std::uint64_t& left_out,
-                                            std::vector<Statistics>& into) {
-        if (found.group.name != snapshots::table_of<Statistics>().name) return false;
-        into = snapshots::typed<Statistics>(found.group);
-        left_out = found.left_out;
+    const auto take = [&]<class Statistics>(RecordGroup& group, std::vector<Statistics>& into) {
+        if (snapshots::table_of<Statistics>().name != group.name) return false;
+        into = snapshots::typed<Statistics>(group);
         return true;
     };
-    for (read::FoundRecords& found : all) {
-        LeftOut& out = to.left_out;
-        const bool is_known =
-            take(found, out.arenas, to.arenas) || take(found, out.devices, to.devices) ||
-            take(found, out.device_streams, to.device_streams) ||
-            take(found, out.planned, to.planned) || take(found, out.budgets, to.budgets) ||
-            take(found, out.stashes, to.stashes) || take(found, out.scopes, to.scopes);
-        if (!is_known) to.others.push_back(std::move(found.group));
+    for (auto& [group, left_out] : all) {
+        to.left_out[group.name] = left_out;
+        const bool is_known = take(group, to.arenas) || take(group, to.devices) ||
+                              take(group, to.device_streams) || take(group, to.planned) ||
+                              take(group, to.budgets) || take(group, to.stashes) ||
+                              take(group, to.scopes);
+        if (!is_known) to.others.push_back(std::move(group));
     }
     const auto scratches = std::ranges::stable_partition(to.arenas, [](const ArenaStatistics& one) {
         return one.kind != ArenaStatistics::Kind::scratch;

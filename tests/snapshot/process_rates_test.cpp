@@ -84,14 +84,16 @@ TEST(Difference, ContainsDeviceAllocators) {
                                                                  .synchronizations = 2}};
     const ProcessRates rates = difference(older, newer);
     ASSERT_EQ(rates.devices.size(), 1U);
-    EXPECT_EQ(rates.devices[0].device, 8U);
-    EXPECT_DOUBLE_EQ(rates.devices[0].allocations, 50);
-    EXPECT_DOUBLE_EQ(rates.devices[0].growths, 2);
-    EXPECT_DOUBLE_EQ(rates.devices[0].synchronizations, 1);
-    EXPECT_DOUBLE_EQ(rates.devices[0].hit_ratio, 0.9);
-    EXPECT_NE(to_json(rates).find("\"devices\":[{\"device\":8,\"seconds\":2,\"allocations\":50,"),
-              std::string::npos);
-    EXPECT_DOUBLE_EQ(difference(newer, newer).devices[1].hit_ratio, 1);
+    EXPECT_EQ(rates.devices[0].id, 8U);
+    EXPECT_DOUBLE_EQ(rates.devices[0].values.at("allocations"), 50);
+    EXPECT_DOUBLE_EQ(rates.devices[0].values.at("growths"), 2);
+    EXPECT_DOUBLE_EQ(rates.devices[0].values.at("synchronizations"), 1);
+    EXPECT_DOUBLE_EQ(rates.devices[0].values.at("hit_ratio"), 0.9);
+    EXPECT_NE(
+        to_json(rates).find(
+            "\"devices\":[{\"device\":8,\"seconds\":2,\"allocated_bytes\":0,\"allocations\":50,"),
+        std::string::npos);
+    EXPECT_DOUBLE_EQ(difference(newer, newer).devices[1].values.at("hit_ratio"), 1);
 }
 
 TEST(Difference, ContainsPlannedArenas) {
@@ -103,15 +105,15 @@ TEST(Difference, ContainsPlannedArenas) {
         PlannedArenaStatistics{.id = 8, .iterations = 5, .served = 90, .from_pool = 110}};
     const ProcessRates rates = difference(older, newer);
     ASSERT_EQ(rates.planned.size(), 1U);
-    EXPECT_EQ(rates.planned[0].planned, 8U);
-    EXPECT_DOUBLE_EQ(rates.planned[0].iterations, 2);
-    EXPECT_DOUBLE_EQ(rates.planned[0].served, 45);
-    EXPECT_DOUBLE_EQ(rates.planned[0].from_pool, 5);
-    EXPECT_DOUBLE_EQ(rates.planned[0].hit_ratio, 0.9);
-    EXPECT_NE(to_json(rates).find("\"planned\":[{\"planned\":8,\"seconds\":2,\"iterations\":2,"
-                                  "\"served\":45,\"from_pool\":5,\"hit_ratio\":0.9}]"),
+    EXPECT_EQ(rates.planned[0].id, 8U);
+    EXPECT_DOUBLE_EQ(rates.planned[0].values.at("iterations"), 2);
+    EXPECT_DOUBLE_EQ(rates.planned[0].values.at("served"), 45);
+    EXPECT_DOUBLE_EQ(rates.planned[0].values.at("from_pool"), 5);
+    EXPECT_DOUBLE_EQ(rates.planned[0].values.at("hit_ratio"), 0.9);
+    EXPECT_NE(to_json(rates).find(
+                  "\"planned\":[{\"planned\":8,\"seconds\":2,\"from_pool\":5,\"hit_ratio\":0.9,"),
               std::string::npos);
-    EXPECT_DOUBLE_EQ(difference(newer, newer).planned[1].hit_ratio, 1);
+    EXPECT_DOUBLE_EQ(difference(newer, newer).planned[1].values.at("hit_ratio"), 1);
 }
 
 TEST(RatesToJson, ContainsFieldsByName) {

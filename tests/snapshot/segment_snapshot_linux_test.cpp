@@ -136,7 +136,7 @@ TEST_P(SegmentSnapshot, PlannedArenasWithoutRecordAreSummedAsOther) {
     put(segment.header().region<PlannedRecord>().left_out, 3);
     put(segment.planned(0).totals.served, 70);
     const ProcessSnapshot statistics = snapshot();
-    EXPECT_EQ(statistics.left_out.planned, 3U);
+    EXPECT_EQ(statistics.left_out.at("planned"), 3U);
     ASSERT_EQ(statistics.planned.size(), 1U);
     EXPECT_STREQ(statistics.planned[0].name, "other");
     EXPECT_EQ(statistics.planned[0].id, 0U);
@@ -212,12 +212,12 @@ TEST_P(SegmentSnapshot, ObjectsWithoutRecordAreSummedAsOtherAtEnd) {
     EXPECT_STREQ(statistics.arenas[0].name, "other");
     ASSERT_EQ(statistics.scopes.size(), 1U);
     EXPECT_STREQ(statistics.scopes[0].name, "other");
-    EXPECT_EQ(statistics.left_out.pools, 5U);
-    EXPECT_EQ(statistics.left_out.arenas, 6U);
-    EXPECT_EQ(statistics.left_out.slots, 7U);
-    EXPECT_EQ(statistics.left_out.scopes, 8U);
-    EXPECT_EQ(statistics.left_out.devices, 10U);
-    EXPECT_EQ(statistics.left_out.device_streams, 11U);
+    EXPECT_EQ(statistics.left_out.at("pools"), 5U);
+    EXPECT_EQ(statistics.left_out.at("arenas"), 6U);
+    EXPECT_EQ(statistics.left_out.at("slots"), 7U);
+    EXPECT_EQ(statistics.left_out.at("scopes"), 8U);
+    EXPECT_EQ(statistics.left_out.at("devices"), 10U);
+    EXPECT_EQ(statistics.left_out.at("device_streams"), 11U);
     ASSERT_EQ(statistics.devices.size(), 1U);
     EXPECT_STREQ(statistics.devices[0].name, "other");
     EXPECT_EQ(statistics.devices[0].id, 0U);
@@ -258,7 +258,7 @@ TEST_P(SegmentSnapshot, ContainsBudgetsInTheOrderInWhichTheyWereMade) {
     segment.add_budget("ended", 0, 7);
     segment.add_budget("process", 7, 0);
     const ProcessSnapshot statistics = snapshot();
-    EXPECT_EQ(statistics.left_out.budgets, 4U);
+    EXPECT_EQ(statistics.left_out.at("budgets"), 4U);
     ASSERT_EQ(statistics.budgets.size(), 2U);
     EXPECT_STREQ(statistics.budgets[0].name, "process");
     EXPECT_STREQ(statistics.budgets[1].name, "cache");
@@ -283,7 +283,7 @@ TEST_P(SegmentSnapshot, ContainsWhatRestsInTheOrderInWhichItWasMade) {
     put(segment.add_stash("overwritten", 11, 0).kind, 3);
     segment.add_stash("weights", 7, 0);
     const ProcessSnapshot statistics = snapshot();
-    EXPECT_EQ(statistics.left_out.stashes, 2U);
+    EXPECT_EQ(statistics.left_out.at("stashes"), 2U);
     ASSERT_EQ(statistics.stashes.size(), 3U);
     EXPECT_STREQ(statistics.stashes[0].name, "weights");
     const StashStatistics& cache = statistics.stashes[1];

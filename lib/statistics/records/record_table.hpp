@@ -194,6 +194,9 @@ struct RecordTable {
     std::uint16_t parts_from = 0;
     std::uint16_t parts_into = 0;
     std::uint16_t parts_bytes = 0;
+    // Two fields, if the kind has requests: those that were served without other layers, and all.
+    std::uint8_t hits = no_field;
+    std::uint8_t requests = no_field;
 
     std::span<const Field> fields;  // shown ones, derived ones, hidden ones
     std::span<const Rule> rules = {};

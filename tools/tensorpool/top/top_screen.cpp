@@ -58,13 +58,14 @@ std::string rates_line(const WatchedProcess& watched, const Totals& totals) {
                        format_count(static_cast<double>(totals.checks)));
 }
 
-std::string left_out_text(const LeftOut& left_out) {
-    return fmt::format(
-        "Without a record in the segment, counted together as \"other\": "
-        "{} pools, {} arenas, {} threads, {} scopes, {} devices, {} streams, {} planned arenas, "
-        "{} budgets, {} names at rest.",
-        left_out.pools, left_out.arenas, left_out.slots, left_out.scopes, left_out.devices,
-        left_out.device_streams, left_out.planned, left_out.budgets, left_out.stashes);
+std::string left_out_text(const std::map<std::string, std::uint64_t>& left_out) {
+    std::string text;
+    for (const auto& [list, number] : left_out) {
+        if (number == 0) continue;
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", number, printable(list));
+    }
+    if (text.empty()) return text;
+    return "Without a record in the segment, counted together as \"other\": " + text + '.';
 }
 
 /// Returns the chosen process and its totals, or in the view of all processes the totals of all.
@@ -108,12 +109,8 @@ std::vector<std::string> notes_of(const TopData& data) {
                         data.awaited.empty() ? "Press o for the others." : awaited_text(data)));
     }
     if (!watched.now) return notes;
-    const LeftOut& out = watched.now->left_out;
-    if (out.pools + out.arenas + out.slots + out.scopes + out.devices + out.device_streams +
-            out.planned + out.budgets + out.stashes >
-        0) {
-        notes.push_back(left_out_text(out));
-    }
+    const std::string left_out = left_out_text(watched.now->left_out);
+    if (!left_out.empty()) notes.push_back(left_out);
     if (!watched.now->consistent) {
         notes.push_back("Pools or threads change constantly: values may be inconsistent.");
     }

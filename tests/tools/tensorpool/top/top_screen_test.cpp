@@ -205,12 +205,12 @@ TEST(TopScreen, ReportsEmptyViews) {
 
 TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
     TopData data = made_up_data();
-    data.chosen->now->left_out.pools = 3;
-    EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
+    data.chosen->now->left_out["pools"] = 3;
+    EXPECT_TRUE(shows(data, in(View::pools), "counted together as \"other\": 3 pools."));
     data.chosen->now->stashes.clear();
     EXPECT_TRUE(shows(data, in(View::stashes), "Nothing of this process rests now"));
-    data.chosen->now->left_out.budgets = 4;
-    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets, 0 names at rest."));
+    data.chosen->now->left_out["budgets"] = 4;
+    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets, 3 pools."));
     data.chosen->now->consistent = false;
     EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
 }
