@@ -31,19 +31,19 @@ double scaled(Family::Scale scale, std::uint64_t value) noexcept {
 }
 
 /// Adds a sample for each value of the label that divides the metric.
-void add_parts(MetricFamily& to, const Family& family, const LabelledRecord& labelled) {
+void add_parts(MetricFamily& to, const Family& family, const RecordTable& table,
+               const RecordGroup::Record& record, const Labels& labels) {
     const auto add = [&](std::string_view label, double value) {
-        to.samples.push_back({labelled.labels, value});
+        to.samples.push_back({labels, value});
         if (family.label.empty()) return;
         to.samples.back().labels.emplace_back(family.label, label);
     };
-    const RecordGroup::Record& record = *labelled.record;
     if (family.label.empty()) {
         return add("", scaled(family.scale, record.values[family.parts[0]]));
     }
     std::size_t next = 0;
     if (family.values.empty()) {
-        return for_each_value(labelled.table->choice.values, [&](std::string_view value) {
+        return for_each_value(table.choice.values, [&](std::string_view value) {
             add(value, next++ == record.choice ? 1 : 0);
         });
     }
@@ -80,8 +80,7 @@ std::string UniqueNames::claim(const std::string& name, std::uint64_t id) {
     return text;
 }
 
-void add_labelled(std::vector<LabelledRecord>& to, const Labels& process, const RecordGroup& group,
-                  UniqueNames& names) {
+void FamilyList::add(const Labels& process, const RecordGroup& group, UniqueNames& names) {
     const RecordTable& table = *group.table;
     std::vector<const std::string*> path;
     for (const Position& at : tree_of(group)) {
@@ -96,7 +95,7 @@ void add_labelled(std::vector<LabelledRecord>& to, const Labels& process, const 
             const std::uint64_t number = record.id != 0 ? record.id : at.index + 1;
             labels.emplace_back(table.label, names.claim(path_text(path), number));
         }
-        to.push_back({std::move(labels), group.table, &record});
+        add(table, record, labels);
     }
 }
 
@@ -108,17 +107,17 @@ MetricFamily& FamilyList::get(std::string_view name, const std::string& help,
     return families_.emplace_back(MetricFamily{std::string(name), help, kind, {}});
 }
 
-void FamilyList::add(const LabelledRecord& labelled) {
-    const RecordTable& table = *labelled.table;
+void FamilyList::add(const RecordTable& table, const RecordGroup::Record& record,
+                     const Labels& labels) {
     for (std::size_t i = 0; i != table.shown(); ++i) {
         const Field& field = table.fields[i];
         if (field.prometheus.empty()) continue;
         get(field.prometheus, help_of(field), kind_of(field.kind))
-            .samples.push_back({labelled.labels, static_cast<double>(labelled.record->values[i])});
+            .samples.push_back({labels, static_cast<double>(record.values[i])});
     }
     for (const Family& family : table.families) {
         add_parts(get(family.name, std::string(family.sentence), kind_of(family.kind)), family,
-                  labelled);
+                  table, record, labels);
     }
 }
 

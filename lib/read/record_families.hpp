@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <set>
 #include <string>
 #include <string_view>
@@ -31,26 +30,19 @@ private:
     std::uint64_t repeated_ = 0;
 };
 
-/// A record with the labels that identify it.
-struct LabelledRecord {
-    Labels labels;
-    std::shared_ptr<const statistics::RecordTable> table;
-    const RecordGroup::Record* record;
-};
-
-/// Adds the records of a group, each with the labels of its process, its text and its name. In a
-/// tree, the name is the path to it.
-void add_labelled(std::vector<LabelledRecord>& to, const Labels& process, const RecordGroup& group,
-                  UniqueNames& names);
-
 /// Collects metrics. Families are in the order in which the tables of the records have them.
 class FamilyList {
 public:
-    void add(const LabelledRecord& labelled);
+    /// Adds the records of a group, each with the labels of its process, its text and its name. In
+    /// a tree, the name is the path to it.
+    void add(const Labels& process, const RecordGroup& group, UniqueNames& names);
     MetricFamily& get(std::string_view name, const std::string& help, MetricFamily::Kind kind);
     std::vector<MetricFamily> take() noexcept { return std::move(families_); }
 
 private:
+    void add(const statistics::RecordTable& table, const RecordGroup::Record& record,
+             const Labels& labels);
+
     std::vector<MetricFamily> families_;
     std::map<std::string, std::size_t, std::less<>> indices_;
 };

@@ -103,10 +103,8 @@ RecordCell cell_of(const RecordTable& table, const Column& column, const Record&
     const auto value = [&](std::uint8_t field) {
         return field == no_field ? 0 : record.values[field];
     };
-    RecordCell cell{.show = static_cast<Show>(column.show),
-                    .text = {},
-                    .number = value(column.value),
-                    .whole = value(column.of)};
+    RecordCell cell{
+        .show = column.show, .text = {}, .number = value(column.value), .whole = value(column.of)};
     if (column.show == Column::name) cell.text = record.name;
     if (column.show == Column::choice) cell.text = choice_in(table, record);
     if (column.show == Column::text) cell.text = record.text;
@@ -256,9 +254,8 @@ RecordGrid to_grid(const std::vector<RecordGroup>& groups, const RecordGroup& gr
     RecordGrid grid;
     grid.of = table.of;
     for (const statistics::Column& column : table.columns) {
-        grid.columns.push_back({std::string(column.title),
-                                static_cast<RecordColumn::Show>(column.show),
-                                read::about(table, column), column.width});
+        grid.columns.push_back(
+            {std::string(column.title), column.show, read::about(table, column), column.width});
     }
     for (const read::Position& at : read::tree_of(group)) {
         RecordRow& row = grid.rows.emplace_back();

@@ -88,14 +88,12 @@ std::vector<std::string_view> kinds_of(const std::vector<Process>& processes) {
 }
 
 void add_kind(FamilyList& families, const std::vector<Process>& processes, std::string_view kind) {
-    std::vector<LabelledRecord> all;
     for (const Process& process : processes) {
         UniqueNames names;
         for (const RecordGroup& group : process.groups) {
-            if (group.table->name == kind) add_labelled(all, process.labels, group, names);
+            if (group.table->name == kind) families.add(process.labels, group, names);
         }
     }
-    for (const LabelledRecord& one : all) families.add(one);
 }
 
 }  // namespace
@@ -137,9 +135,7 @@ std::vector<MetricFamily> metric_families(const std::vector<ProcessSnapshot>& sn
     for (const std::string_view kind : kinds_of(processes)) add_kind(families, processes, kind);
     for (const Process& process : processes) {
         UniqueNames names;
-        std::vector<LabelledRecord> itself;
-        add_labelled(itself, process.labels, process.itself, names);
-        families.add(itself.front());
+        families.add(process.labels, process.itself, names);
     }
     for (const Process& process : processes) add_build(families, process);
     return families.take();

@@ -6,6 +6,8 @@
 #include <span>
 #include <string_view>
 
+#include <tensorpool/record_group.hpp>
+
 /// How a kind of record is described: once, in the layer that owns it, as a constant. The segment
 /// carries a copy, so that a reader shows kinds that it does not know. The description therefore
 /// contains no pointers but those to its lists, and every value of its bytes is allowed.
@@ -127,27 +129,13 @@ constexpr Family single(const LongWord& name, MetricKind kind, const Sentence& s
     return {name, kind, sentence, "", scale, "", {field}};
 }
 
-/// A column of tables for people.
+/// A column of tables for people. A `reference` is the name of the record of the kind `of_kind`
+/// with this number; a `part` is `value` of `of`.
 struct Column {
-    enum Show : std::uint8_t {
-        name,  // indented in a tree
-        size,
-        size_if_known,  // "-" for 0
-        limit,          // "none" for 0
-        count,
-        number,  // identifies something
-        growth,  // a signed size
-        part,    // `value` of `of`
-        bar,     // the same, drawn
-        seconds,
-        choice,
-        text,
-        reference,  // the name of the record of the kind `of_kind` with this number
-        rate,       // growth a second, if a reader has two snapshots
-        highest,    // the highest value that the reader has seen
-    };
+    using enum RecordColumn::Show;
+
     Text<16> title = "";
-    Show show = size;
+    RecordColumn::Show show = size;
     std::uint8_t value = no_field;
     std::uint8_t of = no_field;
     Word of_kind = "";
