@@ -57,14 +57,10 @@ Finding among(std::uint64_t process, platform::MemoryFiles&& held) {
             finding.is_being_made |= problem->failure == AttachFailure::no_segment;
             keep_better(finding.problem, std::move(*problem));
         } else if (belongs_to(header, name)) {
-            finding.segment = FoundSegment{.process = process,
-                                           .file = std::move(file),
-                                           .descriptor = descriptor,
-                                           .is_in_folder = false,
-                                           .is_handed_over = false,
-                                           .is_of_our_space = true,
-                                           .start_ticks = 0,
-                                           .name = {}};
+            FoundSegment& found = finding.segment.emplace();
+            found.process = process;
+            found.file = std::move(file);
+            found.descriptor = descriptor;
             break;
         }
     }
@@ -81,18 +77,16 @@ Finding find_in_memory(std::uint64_t process) {
     return finding;
 }
 
+bool is_of_our_space(const SegmentHeader& header) noexcept {
+    return may_be_same(read(header.process_space), platform::identify_process().name_space);
+}
+
 /// Returns the process behind a file in the folder, if this process can see it and it still runs.
 std::optional<platform::ProcessFacts> facts_behind(const SegmentHeader& header) {
-    if (!may_be_same(read(header.process_space), platform::identify_process().name_space)) {
-        return std::nullopt;
-    }
+    if (!is_of_our_space(header)) return std::nullopt;
     auto facts = platform::facts_of(read(header.process));
     if (facts && !may_be_same(facts->start_ticks, read(header.start_ticks))) return std::nullopt;
     return facts;
-}
-
-bool is_of_our_space(const SegmentHeader& header) noexcept {
-    return may_be_same(read(header.process_space), platform::identify_process().name_space);
 }
 
 }  // namespace
@@ -119,14 +113,13 @@ Finding find_in_folder(std::uint64_t process) {
     // The lock is checked only after the header is complete, because its maker locks the file
     // before that.
     if (!facts && file.lock() != ObservedFile::Lock::held) return finding;
-    finding.segment = FoundSegment{.process = process,
-                                   .file = std::move(file),
-                                   .descriptor = 0,
-                                   .is_in_folder = true,
-                                   .is_handed_over = false,
-                                   .is_of_our_space = is_of_our_space(header),
-                                   .start_ticks = facts ? facts->start_ticks : 0,
-                                   .name = facts ? facts->name : text_of(header.process_name)};
+    FoundSegment& found = finding.segment.emplace();
+    found.process = process;
+    found.file = std::move(file);
+    found.is_in_folder = true;
+    found.is_of_our_space = is_of_our_space(header);
+    found.start_ticks = facts ? facts->start_ticks : 0;
+    found.name = facts ? facts->name : text_of(header.process_name);
     return finding;
 }
 
@@ -138,16 +131,14 @@ Finding find_handed_over(ObservedFile file) {
     } else if (auto problem = read_header(file, header)) {
         finding.problem = std::move(*problem);
     } else {
-        // Only a segment in a folder is not sealed.
-        const bool is_in_folder = !file.is_sealed();
-        finding.segment = FoundSegment{.process = read(header.process),
-                                       .file = std::move(file),
-                                       .descriptor = 0,
-                                       .is_in_folder = is_in_folder,
-                                       .is_handed_over = true,
-                                       .is_of_our_space = is_of_our_space(header),
-                                       .start_ticks = read(header.start_ticks),
-                                       .name = text_of(header.process_name)};
+        FoundSegment& found = finding.segment.emplace();
+        found.process = read(header.process);
+        found.is_in_folder = !file.is_sealed();  // no other is not sealed
+        found.file = std::move(file);
+        found.is_handed_over = true;
+        found.is_of_our_space = is_of_our_space(header);
+        found.start_ticks = read(header.start_ticks);
+        found.name = text_of(header.process_name);
     }
     return finding;
 }
