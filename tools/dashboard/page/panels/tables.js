@@ -1,6 +1,6 @@
 // Tables of the pools of a process, and of their threads.
 
-import { byId, element, fill } from '../elements.js';
+import { byId, drawPart } from '../elements.js';
 import { everything } from '../statistics.js';
 import { Rows } from '../rows.js';
 import { bytes, count, named, plain } from '../units.js';
@@ -8,18 +8,12 @@ import { bytes, count, named, plain } from '../units.js';
 const number = (name, read, text = count, kind = 'number') =>
   ({ name, class: kind, value: read, text: (item) => text(read(item)) });
 
-function part(cell, value, of) {
-  const bar = cell.firstElementChild ??
-    cell.appendChild(element('div', { class: 'bar-line' }, [element('i', { class: 'in-use' })]));
-  fill(bar.firstElementChild, of ? value / of : 0);
-}
-
 export const makePools = (press) => new Rows(byId('pools'), {
   label: 'Pools', none: 'no pool now', key: ({ id }) => id, press: ({ id }) => press(id),
   columns: [
     { name: 'pool', class: 'name', text: ({ id, name }) => (id === everything ? name : named(name)),
       title: ({ name }) => plain(name) },
-    { name: 'use', class: 'graph', draw: (cell, pool) => part(cell, pool.in_use_bytes, pool.capacity_bytes) },
+    { name: 'use', class: 'graph', draw: (cell, pool) => drawPart(cell, pool.in_use_bytes / pool.capacity_bytes) },
     number('in use', (pool) => pool.in_use_bytes, bytes),
     number('capacity', (pool) => pool.capacity_bytes, bytes),
   ],
