@@ -9,7 +9,7 @@ namespace {
 
 /// What arenas and others were charged for, and have neither handed out nor touched.
 std::size_t untouched_bytes() noexcept {
-    return statistics::segment().sum_of("untouched_bytes");
+    return statistics::sum_of("untouched_bytes");
 }
 
 constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory,

@@ -253,8 +253,9 @@ Snapshot take_snapshot() {
     Snapshot snapshot;
     const statistics::SegmentHeader* const header = statistics::segment().header();
     if (header == nullptr) return snapshot;
-    read::SegmentView view(*header);
-    (void)snapshots::read_segment(view, snapshot);
+    // On the heap, because the stack of the thread may be small.
+    const auto view = std::make_unique<read::SegmentView>(*header);
+    (void)snapshots::read_segment(*view, snapshot);
     snapshots::add_facts(snapshot, true);
     return snapshot;
 }

@@ -152,15 +152,18 @@ void Recorder::end_given_up() noexcept {
 
 void Recorder::record_capacities() noexcept {
     writer_.prepare();
-    for_each_source([](TraceSource, std::uint64_t id, const RecordKind& kind,
-                       const Counter* record) {
+    const auto record_held = [](std::uint64_t id, const Counter& bytes) {
+        if (bytes.load(relaxed) != 0) events::record_capacity(id, bytes);
+    };
+    for_each_source([&](TraceSource, std::uint64_t id, const RecordKind& kind,
+                        const Counter* record) {
         if (&kind == &statistics::PoolRecord::layout) {
             constexpr std::size_t word = offsetof(statistics::PoolRecord, totals.capacity_bytes);
-            return events::record_capacity(id, record[word / sizeof *record]);
+            return record_held(id, record[word / sizeof *record]);
         }
         for (const statistics::Field& field : kind.table->shown_fields()) {
             if (field.name == "capacity_bytes") {
-                events::record_capacity(id, record[field.word / sizeof *record]);
+                record_held(id, record[field.word / sizeof *record]);
             }
         }
     });

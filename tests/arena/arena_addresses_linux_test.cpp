@@ -91,16 +91,16 @@ TEST(ArenaAddresses, ArenaTrimmedBeforeItsFirstAllocationChargesNothing) {
 
 // Bytes that count as untouched are granted to other allocators.
 TEST(ArenaAddresses, UnchargedAndPretouchedBytesAreNotCountedAsUntouched) {
-    const std::size_t before = statistics::segment().sum_of("untouched_bytes");
+    const std::size_t before = statistics::sum_of("untouched_bytes");
     Arena arena;
-    EXPECT_EQ(statistics::segment().sum_of("untouched_bytes"), before) << "nothing is charged";
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before) << "nothing is charged";
     arena.allocate(mib);
-    EXPECT_EQ(statistics::segment().sum_of("untouched_bytes"), before + initial - mib);
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before + initial - mib);
     arena.reserve(initial);
-    EXPECT_EQ(statistics::segment().sum_of("untouched_bytes"), before);
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before);
     std::vector<std::byte> buffer(mib);
     Scratch scratch = Scratch::over(buffer);
-    EXPECT_EQ(statistics::segment().sum_of("untouched_bytes"), before) << "a caller's buffer";
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before) << "a caller's buffer";
 }
 
 TEST(ArenaAddresses, FirstRequestMayExceedTheInitialCapacity) {

@@ -25,7 +25,7 @@ ArenaRecord& fill(ArenaRecord& record, Kind kind) {
 }
 
 TEST(UntouchedBytesOfArenas, AreChargedAndNeverTouched) {
-    const std::size_t before = segment().sum_of("untouched_bytes");
+    const std::size_t before = sum_of("untouched_bytes");
     const auto record_of = [](std::size_t charged) {
         return OwnedRecord<ArenaRecord>("steps", [charged](ArenaRecord& record) {
             record.kind = static_cast<std::uint64_t>(Kind::growing);
@@ -37,11 +37,11 @@ TEST(UntouchedBytesOfArenas, AreChargedAndNeverTouched) {
     };
     const auto charged = record_of(8192);
     const auto not_charged = record_of(0);
-    EXPECT_EQ(segment().sum_of("untouched_bytes"), before + 8192 - 5000);
+    EXPECT_EQ(sum_of("untouched_bytes"), before + 8192 - 5000);
     charged->totals.touched_bytes = 6000;
-    EXPECT_EQ(segment().sum_of("untouched_bytes"), before + 8192 - 6000);
+    EXPECT_EQ(sum_of("untouched_bytes"), before + 8192 - 6000);
     charged->totals.peak_used_bytes = 9000;
-    EXPECT_EQ(segment().sum_of("untouched_bytes"), before);
+    EXPECT_EQ(sum_of("untouched_bytes"), before);
 }
 
 TEST(StatisticsOfArena, PeakIsNeverBelowTheBytesInUse) {

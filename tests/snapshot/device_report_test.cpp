@@ -97,12 +97,16 @@ TEST(DeviceToText, ShowsPyTorchNamesInAColumn) {
     const std::string text = to_text(statistics);
     EXPECT_TRUE(
         text.starts_with("tensorpool: 'weights' of allocators of device memory, caching, cuda:0\n"
-                         "  in_use_bytes           3 MiB  allocated_bytes.all.current\n"
-                         "  peak_in_use_bytes      7 MiB  allocated_bytes.all.peak\n"
-                         "  requested_in_use_bytes 2 MiB  requested_bytes.all.current\n"))
+                         "  in_use_bytes           allocated_bytes.all.current      3 MiB\n"
+                         "  peak_in_use_bytes      allocated_bytes.all.peak         7 MiB\n"
+                         "  requested_in_use_bytes requested_bytes.all.current      2 MiB\n"))
         << text;
-    EXPECT_NE(text.find("\n  parked_bytes           4 MiB\n"), std::string::npos) << text;
-    EXPECT_NE(text.find("\n  failures               2      num_ooms\n"), std::string::npos) << text;
+    EXPECT_NE(text.find("\n  parked_bytes                                            4 MiB\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\n  failures               num_ooms                         2\n"),
+              std::string::npos)
+        << text;
 }
 
 TEST(DeviceToText, LinesOfLargestValuesFitAHundredColumns) {

@@ -404,9 +404,9 @@ Counter* Segment::find_or_add(const RecordKind& kind, std::string_view name) noe
     return read(region.used) == 0 ? nullptr : records;
 }
 
-std::uint64_t Segment::sum_of(std::string_view field) noexcept {
+std::uint64_t sum_of(std::string_view field) noexcept {
     std::uint64_t sum = 0;
-    for_each_record([&](const RecordKind& kind, const Counter* record) {
+    segment().for_each_record([&](const RecordKind& kind, const Counter* record) {
         if (kind.table == nullptr) return;
         const auto found = std::ranges::find(kind.table->fields, field, &Field::name);
         if (found == kind.table->fields.end()) return;

@@ -80,8 +80,6 @@ public:
     /// Calls `function(kind, record)` with each record in use of the kinds that have numbers.
     template <class Function>
     void for_each_record(Function function) noexcept;
-    /// Returns the sum of a field over all records of the kinds that have it.
-    std::uint64_t sum_of(std::string_view field) noexcept;
 
     /// Returns nullptr before the first record was added, and if there is no memory for the
     /// segment.
@@ -147,6 +145,9 @@ private:
 };
 
 Segment& segment() noexcept;
+
+/// Returns the sum of a field over all records of this process of the kinds that have it.
+std::uint64_t sum_of(std::string_view field) noexcept;
 
 /// Describes the first kinds in the header of a new segment.
 void describe_layout(SegmentHeader& header) noexcept;

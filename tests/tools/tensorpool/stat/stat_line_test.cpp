@@ -50,7 +50,7 @@ TEST(StatLine, JsonHasAllMetrics) {
 TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
     const std::string text = stat_devices(made_up_snapshot(), Sizes::iec, true);
     EXPECT_TRUE(text.starts_with("activations on cuda:0\nNAME ")) << text;
-    EXPECT_NE(text.find("\ncapacity_bytes           reserved_bytes.all.current         640 MiB\n"),
+    EXPECT_NE(text.find("\ncapacity_bytes           reserved_bytes.all.current          640 MiB\n"),
               std::string::npos)
         << text;
     EXPECT_NE(
