@@ -1,14 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include <tensorpool/arena_statistics.hpp>
 #include <tensorpool/detail/arena_words.hpp>
-#include <tensorpool/detail/counters.hpp>
 
-#include "base/atomics.hpp"
 #include "statistics/records/record_table.hpp"
 #include "statistics/segment/segment_layout.hpp"
 

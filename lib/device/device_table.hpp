@@ -1,13 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-#include <tensorpool/detail/counters.hpp>
 #include <tensorpool/device_statistics.hpp>
 
-#include "base/atomics.hpp"
 #include "statistics/records/record_table.hpp"
 #include "statistics/segment/segment_layout.hpp"
 

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
 #include <tensorpool/budget_statistics.hpp>
-#include <tensorpool/detail/counters.hpp>
 
 #include "statistics/records/record_table.hpp"
 #include "statistics/segment/segment_layout.hpp"

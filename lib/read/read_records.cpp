@@ -1,7 +1,5 @@
 #include "read/read_records.hpp"
 
-#include <algorithm>
-
 #include "statistics/records/record_values.hpp"
 
 namespace tensorpool::read {

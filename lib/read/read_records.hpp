@@ -1,10 +1,5 @@
 #pragma once
 
-#include <span>
-#include <vector>
-
-#include <tensorpool/record_group.hpp>
-
 #include "read/segment_view.hpp"
 
 namespace tensorpool::read {

@@ -1,15 +1,8 @@
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <set>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
 
 #include <tensorpool/metrics.hpp>
-#include <tensorpool/record_group.hpp>
 
 #include "statistics/records/record_table.hpp"
 

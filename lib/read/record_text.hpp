@@ -1,11 +1,5 @@
 #pragma once
 
-#include <span>
-#include <string>
-#include <vector>
-
-#include <tensorpool/record_group.hpp>
-
 #include "statistics/records/record_table.hpp"
 
 /// The texts of records, whatever their kind.

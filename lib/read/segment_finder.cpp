@@ -1,11 +1,6 @@
 #include "read/segment_finder.hpp"
 
-#include <array>
-#include <utility>
-
 #include "platform/platform.hpp"
-#include "platform/process/processes.hpp"
-#include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::read {

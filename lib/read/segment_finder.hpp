@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
-#include "platform/files/observed_file.hpp"
 #include "read/segment_problem.hpp"
 
 namespace tensorpool::read {

@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include <tensorpool/statistics_reader.hpp>
 
 #include "platform/process/processes.hpp"

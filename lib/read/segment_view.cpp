@@ -1,11 +1,7 @@
 #include "read/segment_view.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <cstring>
 #include <new>
-#include <utility>
 
 #include "platform/platform.hpp"
 

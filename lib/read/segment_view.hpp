@@ -1,11 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <optional>
-#include <vector>
-
-#include "platform/files/observed_file.hpp"
 #include "read/segment_problem.hpp"
 #include "statistics/records/record_table.hpp"
 #include "statistics/segment/segment_image.hpp"

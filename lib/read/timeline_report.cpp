@@ -1,7 +1,4 @@
 #include <cstddef>
-#include <cstdint>
-#include <cstdio>
-#include <string>
 
 #include <tensorpool/timeline.hpp>
 

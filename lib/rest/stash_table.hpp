@@ -1,10 +1,5 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-#include <tensorpool/detail/counters.hpp>
 #include <tensorpool/stash_statistics.hpp>
 
 #include "statistics/records/record_table.hpp"

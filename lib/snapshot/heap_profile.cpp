@@ -1,11 +1,5 @@
 #include "snapshot/segment_snapshot.hpp"
 
-#include <algorithm>
-#include <map>
-#include <span>
-
-#include "statistics/segment/segment_layout.hpp"
-
 namespace tensorpool::snapshots {
 namespace {
 

@@ -1,7 +1,5 @@
 #include <tensorpool/metrics.hpp>
 
-#include <algorithm>
-
 #include "base/report_text.hpp"
 #include "platform/platform.hpp"
 #include "read/record_families.hpp"

@@ -1,7 +1,5 @@
 #include <string>
 
-#include <tensorpool/statistics.hpp>
-
 #include "base/report_text.hpp"
 #include "base/text.hpp"
 #include "read/record_text.hpp"

@@ -1,7 +1,4 @@
 #include <algorithm>
-#include <string>
-
-#include <tensorpool/process_snapshot.hpp>
 
 #include "base/report_text.hpp"
 #include "snapshot/typed_records.hpp"

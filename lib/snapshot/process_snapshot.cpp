@@ -1,6 +1,5 @@
 #include <cstdio>
 #include <iterator>
-#include <string>
 
 #include <tensorpool/context_statistics.hpp>
 #include <tensorpool/snapshot.hpp>

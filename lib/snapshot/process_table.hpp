@@ -1,8 +1,5 @@
 #pragma once
 
-#include <array>
-#include <cstdint>
-
 #include <tensorpool/process_snapshot.hpp>
 
 #include "statistics/records/record_table.hpp"

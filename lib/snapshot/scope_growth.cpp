@@ -1,8 +1,5 @@
 #include <tensorpool/scope_statistics.hpp>
 
-#include <cstdint>
-#include <string>
-
 #include "base/text.hpp"
 
 namespace tensorpool {

@@ -1,17 +1,8 @@
 #include "snapshot/segment_snapshot.hpp"
 
-#include <algorithm>
-#include <cstddef>
-#include <map>
-#include <span>
-#include <utility>
-
 #include <tensorpool/snapshot.hpp>
 
 #include "base/block_sizes.hpp"
-#include "platform/platform.hpp"
-#include "platform/process/processes.hpp"
-#include "read/read_records.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"

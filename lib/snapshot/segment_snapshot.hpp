@@ -1,10 +1,5 @@
 #pragma once
 
-#include <optional>
-
-#include <tensorpool/heap_profile.hpp>
-#include <tensorpool/process_snapshot.hpp>
-
 #include "read/segment_view.hpp"
 
 namespace tensorpool::snapshots {

@@ -1,18 +1,10 @@
 #include <tensorpool/process_snapshot.hpp>
-#include <tensorpool/statistics_reader.hpp>
 
-#include <cstdint>
-#include <map>
 #include <mutex>
-#include <string>
-#include <utility>
-#include <vector>
 
 #include "base/never_destroyed.hpp"
 #include "platform/platform.hpp"
-#include "platform/process/processes.hpp"
 #include "read/segment_finder.hpp"
-#include "read/segment_view.hpp"
 #include "snapshot/segment_snapshot.hpp"
 #include "statistics/sums/steady_sources.hpp"
 #include "statistics/timeline/timeline_ring.hpp"

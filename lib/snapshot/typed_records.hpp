@@ -1,15 +1,5 @@
 #pragma once
 
-#include <algorithm>
-#include <cstdint>
-#include <cstring>
-#include <memory>
-#include <string_view>
-#include <type_traits>
-#include <vector>
-
-#include <tensorpool/record_group.hpp>
-
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
 #include "limits/budget_table.hpp"

@@ -1,13 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <cstring>
-#include <span>
-#include <type_traits>
-
-#include <tensorpool/detail/counters.hpp>
 
 #include "statistics/records/record_table.hpp"
 #include "statistics/segment/segment_layout.hpp"

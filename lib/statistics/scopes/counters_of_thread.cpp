@@ -1,13 +1,11 @@
 #include "statistics/scopes/counters_of_thread.hpp"
 
 #include <numeric>
-#include <utility>
 
 #include <tensorpool/detail/arena_words.hpp>
 
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
 
 namespace tensorpool::statistics {
 

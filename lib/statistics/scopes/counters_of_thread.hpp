@@ -1,16 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <atomic>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <mutex>
-
-#include <tensorpool/detail/counters.hpp>
-#include <tensorpool/export.hpp>
 
 #include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/slab_list.hpp"

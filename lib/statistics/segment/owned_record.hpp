@@ -1,12 +1,7 @@
 #pragma once
 
-#include <cstddef>
-#include <mutex>
 #include <new>
-#include <string_view>
-#include <utility>
 
-#include "platform/platform.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {

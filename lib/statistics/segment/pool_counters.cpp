@@ -1,11 +1,7 @@
 #include "statistics/segment/pool_counters.hpp"
 
-#include <cstdint>
 #include <iterator>
-#include <new>
-#include <utility>
 
-#include "platform/platform.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {

@@ -1,10 +1,5 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <mutex>
-
 #include <tensorpool/statistics.hpp>
 
 #include "base/block_sizes.hpp"

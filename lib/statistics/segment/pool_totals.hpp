@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
 #include <tensorpool/detail/counters.hpp>
 #include <tensorpool/timeline.hpp>
 

@@ -1,14 +1,6 @@
 #include "statistics/segment/segment.hpp"
 
-#include <algorithm>
-#include <atomic>
-#include <cstring>
-#include <new>
-#include <utility>
-
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 

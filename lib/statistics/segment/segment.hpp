@@ -1,11 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <mutex>
-#include <span>
-#include <string_view>
 
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/segment_memory.hpp"

@@ -1,9 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
-#include <span>
-#include <string_view>
 
 #include "statistics/segment/segment_layout.hpp"
 

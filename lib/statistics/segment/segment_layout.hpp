@@ -1,13 +1,8 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <span>
-#include <string_view>
 #include <type_traits>
 #include <utility>
-
-#include <tensorpool/detail/counters.hpp>
 
 #include "statistics/segment/pool_totals.hpp"
 

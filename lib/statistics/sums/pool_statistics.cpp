@@ -1,11 +1,9 @@
 #include "statistics/sums/pool_statistics.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/block_sizes.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool::statistics {

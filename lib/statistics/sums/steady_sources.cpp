@@ -1,7 +1,5 @@
 #include "statistics/sums/steady_sources.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::statistics {
 namespace {
 

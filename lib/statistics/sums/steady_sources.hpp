@@ -1,8 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <map>
 #include <vector>
 

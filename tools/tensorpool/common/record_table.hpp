@@ -3,12 +3,8 @@
 /// @file
 /// Tables of records of any kind: budgets, arenas, and those that this program does not know.
 
-#include <cstdint>
 #include <functional>
 #include <span>
-#include <string>
-#include <string_view>
-#include <vector>
 
 #include <tensorpool/record_group.hpp>
 

@@ -1,14 +1,9 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <nlohmann/json.hpp>
-
-#include <tensorpool/statistics_reader.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/table.hpp"
 #include "common/target.hpp"
 #include "common/totals.hpp"

@@ -1,14 +1,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string>
 
 #include "common/options.hpp"
 #include "common/output.hpp"

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 
-#include "common/printable.hpp"
 #include "common/record_table.hpp"
 
 namespace tensorpool::command {

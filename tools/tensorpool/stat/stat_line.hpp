@@ -3,12 +3,6 @@
 /// @file
 /// The lines that `stat` prints.
 
-#include <string>
-#include <string_view>
-#include <vector>
-
-#include <tensorpool/process_snapshot.hpp>
-
 #include "common/totals.hpp"
 #include "common/units.hpp"
 

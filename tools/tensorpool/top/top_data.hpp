@@ -3,17 +3,7 @@
 /// @file
 /// The data that `top` shows, and the highest values it has seen.
 
-#include <algorithm>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
-#include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/statistics_reader.hpp>
-#include <tensorpool/timeline.hpp>
 
 #include "formats/profile/named_profile.hpp"
 

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <iterator>
 
-#include "common/printable.hpp"
 #include "common/target.hpp"
 #include "common/totals.hpp"
-#include "common/units.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {

@@ -1,9 +1,5 @@
 #include "top/top_tables.hpp"
 
-#include <algorithm>
-#include <array>
-
-#include "common/cells.hpp"
 #include "common/record_table.hpp"
 #include "common/totals.hpp"
 #include "formats/profile/formats.hpp"

@@ -3,8 +3,6 @@
 /// @file
 /// The tables of the views of `top`.
 
-#include "common/table.hpp"
-#include "common/units.hpp"
 #include "top/top_data.hpp"
 #include "top/top_state.hpp"
 

@@ -1,7 +1,5 @@
 #include "top/top_watch.hpp"
 
-#include <algorithm>
-
 #include "common/target.hpp"
 
 namespace tensorpool::command {

@@ -4,11 +4,7 @@
 /// Fills TopData from processes.
 
 #include <future>
-#include <map>
-#include <memory>
 #include <set>
-
-#include <tensorpool/statistics_reader.hpp>
 
 #include "common/settings.hpp"
 #include "top/top_data.hpp"
