@@ -102,9 +102,7 @@ inline constexpr Field fields[] = {
     hidden("untouched_bytes", offsetof(Of, totals.charged_bytes)),
     hidden("touched", offsetof(Of, totals.touched_bytes)),
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 inline constexpr std::uint8_t growing = Rule::only(0);
 inline constexpr std::uint8_t measuring = 2;
 inline constexpr std::uint8_t scratch = Rule::only(3);
@@ -154,11 +152,6 @@ inline constexpr RecordTable table = {
 
 }  // namespace arenas
 
-inline constexpr RecordKind ArenaRecord::layout = {.record_bytes = sizeof(ArenaRecord),
-                                                   .count = 4096,
-                                                   .name = offsetof(ArenaRecord, name),
-                                                   .thread = offsetof(ArenaRecord, thread),
-                                                   .folded = offsetof(ArenaRecord, totals),
-                                                   .table = &arenas::table};
+inline constexpr RecordKind ArenaRecord::layout = kind_of<ArenaRecord>(4096, arenas::table);
 
 }  // namespace tensorpool::statistics

@@ -109,12 +109,6 @@ struct alignas(64) DeviceStreamRecord {
 
     using Statistics = DeviceStreamStatistics;
     static const RecordKind layout;
-    static constexpr bool counts_frees(std::size_t word) noexcept {
-        const std::size_t at = word * sizeof(Counter);
-        return at == offsetof(DeviceStreamCounters, deallocations) ||
-               at == offsetof(DeviceStreamCounters, deallocated_bytes) ||
-               at == offsetof(DeviceStreamCounters, deallocated_requested_bytes);
-    }
 };
 
 /// One allocator of device memory, or of pinned memory.
@@ -155,10 +149,12 @@ inline constexpr Field fields[] = {
      offsetof(Of, waiting_since_ns)},
     {.name = "holds", .unit = "bytes", .use = Use::derived},
     hidden("free", offsetof(Of, free_bytes)),
+    // Of the sums of the allocator, whose fields they are.
+    hidden("freed", offsetof(Of, counters.deallocations), true),
+    hidden("freed_bytes", offsetof(Of, counters.deallocated_bytes), true),
+    hidden("freed_requested_bytes", offsetof(Of, counters.deallocated_requested_bytes), true),
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 inline constexpr Rule rules[] = {
     {Rule::minus, at("used_bytes"), at("free")},
     {Rule::at_most, at("parked_bytes"), at("used_bytes")},
@@ -194,13 +190,11 @@ inline constexpr RecordTable table = {.name = "device_streams",
 
 }  // namespace device_streams
 
-inline constexpr RecordKind DeviceStreamRecord::layout = {
-    .record_bytes = sizeof(DeviceStreamRecord),
-    .count = 1024,
-    .id = offsetof(DeviceStreamRecord, id),
-    .is_part = true,
-    .table = &device_streams::table,
-    .counts_frees = &DeviceStreamRecord::counts_frees};
+inline constexpr RecordKind DeviceStreamRecord::layout = [] {
+    RecordKind kind = kind_of<DeviceStreamRecord>(1024, device_streams::table);
+    kind.is_part = true;
+    return kind;
+}();
 
 namespace devices {
 
@@ -307,9 +301,7 @@ inline constexpr Field fields[] = {
     hidden("deallocated_requested_bytes", offsetof(Of, left_out.deallocated_requested_bytes), true),
     hidden("active"),
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 inline constexpr Rule rules[] = {
     {Rule::plus, at("in_use_bytes"), at("allocated_bytes")},
     {Rule::minus, at("in_use_bytes"), at("deallocated_bytes")},
@@ -399,10 +391,6 @@ inline constexpr RecordTable table = {.name = "devices",
 
 }  // namespace devices
 
-inline constexpr RecordKind DeviceRecord::layout = {.record_bytes = sizeof(DeviceRecord),
-                                                    .count = 256,
-                                                    .name = offsetof(DeviceRecord, name),
-                                                    .folded = offsetof(DeviceRecord, totals),
-                                                    .table = &devices::table};
+inline constexpr RecordKind DeviceRecord::layout = kind_of<DeviceRecord>(256, devices::table);
 
 }  // namespace tensorpool::statistics

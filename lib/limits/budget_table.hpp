@@ -57,9 +57,7 @@ inline constexpr Field fields[] = {
      "tensorpool_budget_reclaimed_bytes_total", offsetof(Of, totals.reclaimed_bytes)},
     {.name = "limit", .unit = "bytes", .use = Use::derived},
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 // Another process writes meanwhile.
 inline constexpr Rule rules[] = {{Rule::at_least, at("peak_bytes"), at("in_use_bytes")}};
 inline constexpr Rule derivations[] = {
@@ -101,10 +99,6 @@ inline constexpr RecordTable table = {
 
 }  // namespace budgets
 
-inline constexpr RecordKind BudgetRecord::layout = {.record_bytes = sizeof(BudgetRecord),
-                                                    .count = 1024,
-                                                    .name = offsetof(BudgetRecord, name),
-                                                    .folded = offsetof(BudgetRecord, totals),
-                                                    .table = &budgets::table};
+inline constexpr RecordKind BudgetRecord::layout = kind_of<BudgetRecord>(1024, budgets::table);
 
 }  // namespace tensorpool::statistics

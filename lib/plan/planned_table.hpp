@@ -144,9 +144,7 @@ inline constexpr Field fields[] = {
     hidden("pool_freed_elsewhere", offsetof(Of, totals.pool_freed_elsewhere_bytes), true),
     hidden("left", offsetof(Of, totals.from_pool)),
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 inline constexpr Rule rules[] = {
     {Rule::minus, at("pool_in_use_bytes"), at("pool_freed")},
     {Rule::minus, at("pool_in_use_bytes"), at("pool_freed_elsewhere")},
@@ -235,10 +233,7 @@ inline constexpr RecordTable table = {
 
 }  // namespace planned_arenas
 
-inline constexpr RecordKind PlannedRecord::layout = {.record_bytes = sizeof(PlannedRecord),
-                                                     .count = 256,
-                                                     .name = offsetof(PlannedRecord, name),
-                                                     .folded = offsetof(PlannedRecord, totals),
-                                                     .table = &planned_arenas::table};
+inline constexpr RecordKind PlannedRecord::layout =
+    kind_of<PlannedRecord>(256, planned_arenas::table);
 
 }  // namespace tensorpool::statistics

@@ -79,9 +79,7 @@ inline constexpr Field fields[] = {
      offsetof(Of, totals.restore_ns)},
     {.name = "takes", .unit = "bytes", .use = Use::derived},
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 inline constexpr Rule derivations[] = {
     {Rule::plus, at("takes"), at("compressed_bytes")},
     {Rule::plus, at("takes"), at("spilled_bytes")},
@@ -135,10 +133,6 @@ inline constexpr RecordTable table = {
 
 }  // namespace stashes
 
-inline constexpr RecordKind StashRecord::layout = {.record_bytes = sizeof(StashRecord),
-                                                   .count = 512,
-                                                   .name = offsetof(StashRecord, name),
-                                                   .folded = offsetof(StashRecord, totals),
-                                                   .table = &stashes::table};
+inline constexpr RecordKind StashRecord::layout = kind_of<StashRecord>(512, stashes::table);
 
 }  // namespace tensorpool::statistics

@@ -40,9 +40,7 @@ inline constexpr Field fields[] = {
     {"dropped", "batches", total, "Batches that were dropped.", "lab_queue_dropped_total",
      offsetof(Of, dropped)},
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return statistics::index_in(fields, name);
-}
+inline constexpr statistics::IndexOf<fields> at;
 inline constexpr statistics::Rule rules[] = {
     {statistics::Rule::at_most_limit, at("waiting_bytes"), at("limit_bytes")},
 };
@@ -65,9 +63,7 @@ inline constexpr statistics::RecordTable table = {
 
 }  // namespace queues
 
-inline constexpr statistics::RecordKind QueueRecord::layout = {.record_bytes = sizeof(QueueRecord),
-                                                               .count = 16,
-                                                               .name = offsetof(QueueRecord, name),
-                                                               .table = &queues::table};
+inline constexpr statistics::RecordKind QueueRecord::layout =
+    statistics::kind_of<QueueRecord>(16, queues::table);
 
 }  // namespace tensorpool::lab

@@ -210,14 +210,17 @@ constexpr void for_each_list(auto& table, Function function) {
     function(table.columns);
 }
 
-/// Returns the index of a field. A constant expression of a name that does not occur does not
-/// compile.
-constexpr std::uint8_t index_in(std::span<const Field> fields, std::string_view name) {
-    for (std::size_t i = 0; i != fields.size(); ++i) {
-        if (fields[i].name == name) return static_cast<std::uint8_t>(i);
+/// Returns the index of one of these fields. A constant expression of a name that does not occur
+/// does not compile.
+template <const auto& fields>
+struct IndexOf {
+    constexpr std::uint8_t operator()(std::string_view name) const {
+        for (std::size_t i = 0; i != std::size(fields); ++i) {
+            if (fields[i].name == name) return static_cast<std::uint8_t>(i);
+        }
+        throw "no such field";
     }
-    throw "no such field";
-}
+};
 
 /// Calls `function` with each of the values that `|` separates.
 template <class Function>

@@ -55,9 +55,7 @@ inline constexpr Field fields[] = {
     {.name = "growth", .unit = "bytes", .use = Use::derived},
     {.name = "bytes_a_call", .unit = "bytes", .use = Use::derived},
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 inline constexpr Rule derivations[] = {
     {Rule::plus, at("growth"), at("allocated_bytes")},
     {Rule::minus_modulo, at("growth"), at("deallocated_bytes")},
@@ -84,9 +82,6 @@ inline constexpr RecordTable table = {.name = "scopes",
 
 }  // namespace scopes
 
-inline constexpr RecordKind ScopeRecord::layout = {.record_bytes = sizeof(ScopeRecord),
-                                                   .count = 65,
-                                                   .name = offsetof(ScopeRecord, name),
-                                                   .table = &scopes::table};
+inline constexpr RecordKind ScopeRecord::layout = kind_of<ScopeRecord>(65, scopes::table);
 
 }  // namespace tensorpool::statistics

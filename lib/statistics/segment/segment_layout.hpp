@@ -86,6 +86,17 @@ struct RecordKind {
     bool (*counts_frees)(std::size_t word) noexcept = nullptr;
 };
 
+/// Returns the kind of records of a type with a table.
+template <class Record>
+constexpr RecordKind kind_of(std::size_t count, const RecordTable& table) noexcept {
+    RecordKind kind{.record_bytes = sizeof(Record), .count = count, .table = &table};
+    kind.id = offsetof(Record, id);
+    if constexpr (requires { &Record::name; }) kind.name = offsetof(Record, name);
+    if constexpr (requires { &Record::thread; }) kind.thread = offsetof(Record, thread);
+    if constexpr (requires { &Record::totals; }) kind.folded = offsetof(Record, totals);
+    return kind;
+}
+
 /// An entry of the timeline. `ticket` is 0 before the first entry in this position. Otherwise it is
 /// twice the number of the entry, counted from 1, plus one while the entry is being written (see
 /// timeline.hpp).

@@ -102,9 +102,7 @@ inline constexpr Field fields[] = {
     {.name = "blocks", .unit = "blocks", .use = Use::derived},
     {.name = "kept_bytes", .unit = "bytes", .use = Use::derived},
 };
-constexpr std::uint8_t at(std::string_view name) {
-    return index_in(fields, name);
-}
+inline constexpr IndexOf<fields> at;
 /// The first of the derived fields, which metrics of Prometheus show.
 inline constexpr std::uint8_t first_derived = at("failed_otherwise");
 inline constexpr Rule derivations[] = {
