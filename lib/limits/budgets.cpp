@@ -45,7 +45,7 @@ void budgets_in_child() noexcept {
         named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
         return;
     }
-    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->links().next) {
+    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
         forget_askers(*root);
     }
     unlock_budgets();
