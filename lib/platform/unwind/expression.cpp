@@ -39,13 +39,7 @@ private:
 enum Operation : std::uint8_t {
     deref = 0x06,
     const1u = 0x08,
-    const1s,
-    const2u,
-    const2s,
-    const4u,
-    const4s,
-    const8u,
-    const8s,
+    const8s = 0x0F,
     constu,
     consts,
     dup,
@@ -107,47 +101,20 @@ std::uintptr_t calculate(std::uint8_t operation, std::uintptr_t a, std::uintptr_
     }
 }
 
-template <class T>
-std::uintptr_t number(TableBytes& expression) noexcept {
-    return static_cast<std::uintptr_t>(expression.take<T>());
-}
-
 /// Pushes the number that the operation is followed by. Returns false for other operations.
 bool push_number(std::uint8_t operation, TableBytes& expression, Values& values) noexcept {
-    switch (operation) {
-        case const1u:
-            values.push(number<std::uint8_t>(expression));
-            return true;
-        case const1s:
-            values.push(number<std::int8_t>(expression));
-            return true;
-        case const2u:
-            values.push(number<std::uint16_t>(expression));
-            return true;
-        case const2s:
-            values.push(number<std::int16_t>(expression));
-            return true;
-        case const4u:
-            values.push(number<std::uint32_t>(expression));
-            return true;
-        case const4s:
-            values.push(number<std::int32_t>(expression));
-            return true;
-        case const8u:
-            values.push(number<std::uint64_t>(expression));
-            return true;
-        case const8s:
-            values.push(number<std::int64_t>(expression));
-            return true;
-        case constu:
-            values.push(expression.take_uleb());
-            return true;
-        case consts:
-            values.push(static_cast<std::uintptr_t>(expression.take_sleb()));
-            return true;
-        default:
-            return false;
+    if (operation >= const1u && operation <= const8s) {
+        // Of 1, 2, 4 and 8 bytes, each without a sign and with one.
+        const unsigned form = operation - unsigned{const1u};
+        values.push(expression.take_number(std::size_t{1} << form / 2, form % 2 != 0));
+    } else if (operation == constu) {
+        values.push(expression.take_uleb());
+    } else if (operation == consts) {
+        values.push(static_cast<std::uintptr_t>(expression.take_sleb()));
+    } else {
+        return false;
     }
+    return true;
 }
 
 /// Returns false if the operation is unknown or cannot be done.
