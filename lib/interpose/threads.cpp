@@ -4,7 +4,6 @@
 #include <atomic>
 
 #include "platform/process/next_function_linux.hpp"
-#include "platform/threads/thread_functions_posix.hpp"
 #include "pool/background_trimmer.hpp"
 
 namespace tensorpool::interpose {

@@ -287,7 +287,7 @@ bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const St
     }
     count_large_free(pool, span.bytes(), Held::yes);
     // If the system refuses, accesses after the free go unnoticed.
-    if (span.is_of_whole_pages()) (void)platform::deny_access(p, span.bytes());
+    if (span.is_of_whole_pages()) (void)platform::make_inaccessible(p, span.bytes());
     return quarantine(pool, {p, span.bytes()}, changes);
 }
 
