@@ -5,16 +5,10 @@
 namespace tensorpool::kinds {
 
 /// Small blocks, on spans of a bucket. Without checks, a stated size is believed.
-class BucketKind : public Kind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
-    void* resize(PoolParts& pool, void* p, const Found& found,
-                 std::size_t bytes) const noexcept override;
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
-};
-inline constexpr BucketKind bucket_kind;
+Kind::Free free_small;
+Kind::Find find_small;
+Kind::Resize resize_small;
+Kind::RecordedBytes recorded_bytes_of_small;
 
 /// Takes a block of this bucket from the thread's cache or, for a thread without one, from spans.
 void* allocate_block(PoolParts& pool, blocks::BucketSet& set, unsigned bucket,

@@ -5,17 +5,9 @@
 namespace tensorpool::kinds {
 
 /// Guarded blocks (watch/guards/guarded_area.hpp): some blocks of pools with Checks::sampled.
-class GuardedKind final : public Kind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
-    void* resize(PoolParts&, void*, const Found&, std::size_t) const noexcept override {
-        return nullptr;
-    }
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
-};
-inline constexpr GuardedKind guarded_kind;
+Kind::Free free_guarded;
+Kind::Find find_guarded;
+Kind::RecordedBytes recorded_bytes_of_guarded;
 
 /// Guards blocks, so that this takes `PoolOptions::guard_share` of each thread's time.
 class GuardWatcher final : public Watcher {

@@ -249,8 +249,8 @@ void record_allocated_by(PoolParts& pool, void* block, AllocatedBy by) noexcept 
 }
 
 // Only one thread ends the use, so the block is then the caller's alone.
-bool HardenedBucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                              Changes& changes) const noexcept {
+bool free_hardened_small(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                         Changes& changes) noexcept {
     char* const block = static_cast<char*>(p);
     const std::size_t bytes = bucket_bytes(entry.bucket());
     blocks::EndedUse use;
@@ -268,9 +268,9 @@ bool HardenedBucketKind::free(PoolParts& pool, void* p, PageEntry entry, const S
 }
 
 // The block stays in use until the checks are done.
-bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                             Changes& changes) const noexcept {
-    const Found found = find(pool, p, entry);
+bool free_hardened_pages(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                         Changes& changes) noexcept {
+    const Found found = find_pages(pool, p, entry);
     if (!found.is_block()) {
         report_pointer(pool, p, found);
         return false;

@@ -10,26 +10,10 @@
 namespace tensorpool::kinds {
 
 /// Small blocks of hardened pools.
-class HardenedBucketKind final : public BucketKind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    void* resize(PoolParts&, void*, const Found&, std::size_t) const noexcept override {
-        return nullptr;
-    }
-};
-inline constexpr HardenedBucketKind hardened_bucket_kind;
+Kind::Free free_hardened_small;
 
 /// Blocks of whole pages of hardened pools, and pages without a block.
-class HardenedLargeKind final : public LargeKind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    void* resize(PoolParts&, void*, const Found&, std::size_t) const noexcept override {
-        return nullptr;
-    }
-};
-inline constexpr HardenedLargeKind hardened_large_kind;
+Kind::Free free_hardened_pages;
 
 /// Checks that a block from a magazine is unused and unwritten, and begins its use.
 void begin_hardened_use(PoolParts& pool, void* p, std::size_t bytes, unsigned bucket,

@@ -239,8 +239,8 @@ void prefault(PoolParts& pool, void* block, std::size_t bytes, const Changes& ch
         {first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
 }
 
-bool LargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                     Changes& changes) const noexcept {
+bool free_pages(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                Changes& changes) noexcept {
     const bool is_block = entry.kind() == pages::PageKind::large_in_use && pool.owns(entry) &&
                           stated.agrees(bucket_count);
     if (!is_block || pool.large.address_of(*entry.span()) != p) [[unlikely]] {
@@ -279,7 +279,7 @@ bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept {
     return is_time_to_look;
 }
 
-Found LargeKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept {
+Found find_pages(PoolParts& pool, const void* p, PageEntry) noexcept {
     const std::lock_guard guard(pool.heap);
     // Records of other pools may be freed at any time.
     if (!pool.heap.space().is_lent_to(pool.number(), p)) return {};
@@ -307,8 +307,7 @@ bool shrinks_in_place(const Found& found, std::size_t bytes) noexcept {
     return bytes > largest_block_bytes && bytes <= found.usable && bytes >= found.usable / 2;
 }
 
-void* LargeKind::resize(PoolParts& pool, void* p, const Found& found,
-                        std::size_t bytes) const noexcept {
+void* resize_pages(PoolParts& pool, void* p, const Found& found, std::size_t bytes) noexcept {
     if (!shrinks_in_place(found, bytes)) return nullptr;
     // The next resize must find what this one requested.
     if (base::checks_sizes(pool.options.checks) || pool.is_shown_to_tool()) {
@@ -333,12 +332,12 @@ void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noex
     return longer;
 }
 
-std::size_t LargeKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+std::size_t recorded_bytes_of_pages(const void*, PageEntry entry) noexcept {
     return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 
-bool NotedKind::free(PoolParts& pool, void* p, PageEntry, const Stated& stated,
-                     Changes& changes) const noexcept {
+bool free_noted(PoolParts& pool, void* p, PageEntry, const Stated& stated,
+                Changes& changes) noexcept {
     note_free(pool, p);
     // `find_noted` finds it again if `p` is not its beginning.
     if (pool.large.find_in_use(p) == nullptr) {

@@ -6,24 +6,13 @@ namespace tensorpool::kinds {
 
 /// Blocks of whole pages, and pages on which no caller has a block. The look-up of such a block
 /// yields all that a check needs, so every free is checked in every pool.
-class LargeKind : public Kind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
-    void* resize(PoolParts& pool, void* p, const Found& found,
-                 std::size_t bytes) const noexcept override;
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
-};
-inline constexpr LargeKind large_kind;
+Kind::Free free_pages;
+Kind::Find find_pages;
+Kind::Resize resize_pages;
+Kind::RecordedBytes recorded_bytes_of_pages;
 
 /// Blocks of whole pages whose free a server notes (block_server.hpp) before it happens.
-class NotedKind final : public LargeKind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-};
-inline constexpr NotedKind noted_kind;
+Kind::Free free_noted;
 
 /// Takes the block of whole pages that the thread freed last, if its size fits, without the rest of
 /// the slow path. Returns nullptr if that is not possible.

@@ -6,16 +6,10 @@ namespace tensorpool::kinds {
 
 /// Small blocks of the pool's marked set. When one is freed, its mark (base/block_mark.hpp) refunds
 /// a budget, ends a sample of the heap profile, or both.
-class MarkedKind final : public Kind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
-    void* resize(PoolParts& pool, void* p, const Found& found,
-                 std::size_t bytes) const noexcept override;
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
-};
-inline constexpr MarkedKind marked_kind;
+Kind::Free free_marked;
+Kind::Find find_marked;
+Kind::Resize resize_marked;
+Kind::RecordedBytes recorded_bytes_of_marked;
 
 /// Takes a block of the marked set without the thread's cache. The caller sets its mark.
 void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, blocks::CountAs count_as,

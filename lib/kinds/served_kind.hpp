@@ -5,16 +5,10 @@
 namespace tensorpool::kinds {
 
 /// Blocks of memory that the global pool lent to a plan (pages/page_map.hpp).
-class ServedKind final : public Kind {
-public:
-    bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-              Changes& changes) const noexcept override;
-    Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept override;
-    void* resize(PoolParts& pool, void* p, const Found& found,
-                 std::size_t bytes) const noexcept override;
-    std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept override;
-};
-inline constexpr ServedKind served_kind;
+Kind::Free free_served;
+Kind::Find find_served;
+Kind::Resize resize_served;
+Kind::RecordedBytes recorded_bytes_of_served;
 
 /// Lends a span of at least `bytes` bytes to `borrower`. It leaves the capacity, but not the commit
 /// budget. If free memory does not suffice, all of it is given back before the pool grows. Returns
