@@ -98,7 +98,6 @@ private:
     bool find_room(OwnRing& own) noexcept;
     bool is_read(OwnRing& own) noexcept;
     void write_stack(OwnRing& own) noexcept;
-    std::uint64_t name_frame(const platform::ProgramFrame& frame) noexcept;
 
     Recording& recording_;
     TraceFile& file_;

@@ -66,7 +66,6 @@ private:
     /// Returns the number of the record of a stack whose addresses are new, `other` if there is no
     /// room, and 0 without a segment.
     std::uint32_t find_by_name(std::span<const platform::ProgramFrame> frames) noexcept;
-    std::uint64_t word_of(const platform::ProgramFrame& frame) noexcept;
     std::uint64_t number_of_name(std::string_view name) noexcept;
 
     Numbers<count_of<SiteRecord>> addresses_;
@@ -74,8 +73,6 @@ private:
     Numbers<count_of<SiteRecord>> sites_;
     Numbers<count_of<FrameNameRecord>> names_;
 };
-
-using statistics::SiteRecord;
 
 /// Recognizes a stack that was captured before, many times faster than it can be captured:
 /// the same return addresses lie at the same places of the stack, and Python has reached the same
