@@ -238,17 +238,11 @@ class ArenaRegistry : public base::Registry<detail::ArenaState> {
 public:
     /// Sets the largest request, in bytes, that the inline path of the arena takes.
     void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
-    /// Makes every allocation from every arena take the slow path from now on.
-    void hide_quick_paths() noexcept {
+    /// Lets the inline paths serve allocations, or makes every allocation take the slow path.
+    void show_quick_paths(bool shown) noexcept {
         const std::lock_guard guard(mutex_);
-        hidden_ = true;
-        for_each([](detail::ArenaState& arena) { arena.show_quick_path(false); });
-    }
-    /// Lets the inline paths serve allocations again.
-    void show_quick_paths() noexcept {
-        const std::lock_guard guard(mutex_);
-        hidden_ = false;
-        for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
+        hidden_ = !shown;
+        for_each([shown](detail::ArenaState& one) { one.show_quick_path(shown); });
     }
 
     void before_fork() noexcept {

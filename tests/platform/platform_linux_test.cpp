@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "platform/memory/numa_policy.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"

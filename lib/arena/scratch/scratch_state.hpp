@@ -216,6 +216,8 @@ public:
 
     /// Sets the present chunk and the bytes in use.
     void go_back_to(std::size_t chunk, std::size_t used) noexcept;
+    /// Releases everything above a position, and records it.
+    void release_to(std::size_t chunk, std::size_t used) noexcept;
     /// Allocates a block for a handle. Throws what Scratch::allocate throws, and std::bad_alloc.
     HeldBlock hold(std::size_t bytes, std::size_t alignment);
     /// Returns the block of a handle that ends. Stops the program if the handle does not end in its
@@ -312,17 +314,11 @@ public:
     /// Enters the scratch of the calling thread, which is given back when the thread ends.
     void enter(detail::ScratchState& scratch) noexcept;
 
-    /// Makes every allocation from every scratch take the slow path from now on.
-    void hide_quick_paths() noexcept {
+    /// Lets the inline paths serve allocations, or makes every allocation take the slow path.
+    void show_quick_paths(bool shown) noexcept {
         const std::lock_guard guard(mutex_);
-        hidden_ = true;
-        for_each([](detail::ScratchState& one) { one.show_quick_path(false); });
-    }
-    /// Lets the inline paths serve allocations again.
-    void show_quick_paths() noexcept {
-        const std::lock_guard guard(mutex_);
-        hidden_ = false;
-        for_each([](detail::ScratchState& one) { one.show_quick_path(true); });
+        hidden_ = !shown;
+        for_each([shown](detail::ScratchState& one) { one.show_quick_path(shown); });
     }
 
     void before_fork() noexcept {
