@@ -182,8 +182,9 @@ struct TENSORPOOL_API GlobalPool {
     };
     constexpr GlobalPool() noexcept : pool(number, nullptr) {}
     ~GlobalPool() {}
-    /// Sets the pool up, once, on the thread that uses it first.
-    static Pool& set_up();
+    /// Sets the pool up, once, on the thread that uses it first, and returns it. Returns nullptr if
+    /// the system has no memory.
+    static Pool* set_up() noexcept;
 
     /// Prepares the pool, before its first use, to serve `malloc` for requests of at least
     /// `min_bytes` bytes. No request is then too large, unless TENSORPOOL_MAX_ALLOCATION says so.
@@ -210,9 +211,6 @@ struct TENSORPOOL_API GlobalPool {
     static bool deallocate(void* p) noexcept;
 
 private:
-    /// Returns nullptr if the set-up fails.
-    static Pool* try_set_up() noexcept;
-    /// Returns nullptr if the system has no memory for the pool's records.
     static Pool* set_up_under_lock();
 };
 extern TENSORPOOL_API constinit GlobalPool global_pool;

@@ -10,13 +10,6 @@ inline namespace abi_2 {
 
 class Pool;
 
-/// The part of each pool that the list uses, guarded by the list's lock.
-struct ListedPool {
-    Pool* next = nullptr;
-    Pool* previous = nullptr;
-    unsigned visits = 0;  // in progress: the pool stays until they end
-};
-
 /// Marks a visit of a pool by the calling thread for the lifetime of this object. Visits nest.
 class OwnVisit {
 public:
@@ -174,7 +167,11 @@ public:
     void end_slow_path(const pages::Changes& changes) noexcept;
 
     std::size_t capacity() const noexcept override { return parts_.heap.capacity().bytes(); }
-    ListedPool& listed() noexcept { return listed_; }
+
+    // The list of all pools owns these, under its lock.
+    Pool* next = nullptr;
+    Pool* previous = nullptr;
+    unsigned visits = 0;  // in progress: the pool stays until they end
 
 private:
     Pool(PoolOptions&& options, unsigned number,
@@ -191,7 +188,6 @@ private:
 
     kinds::PoolParts parts_;
     OfferPace offer_pace_;
-    ListedPool listed_;
     // What the trimmer's last pass found. Accessed by the trimmer thread only.
     struct Idle {
         std::uint64_t calls = ~std::uint64_t{0};
@@ -200,14 +196,22 @@ private:
     } idle_;
 };
 
+/// Returns the implementation of a pool that has none now: sets it up if it is the global one, and
+/// returns nullptr if that fails. Any other was destroyed, which stops the program with a report
+/// that names `block`.
+Pool* find_pool(const MemoryPool& pool, const void* block) noexcept;
+/// Like `find_pool`; throws AllocationError if the set-up fails.
+Pool& require_pool(const MemoryPool& pool, const void* block);
+
 struct PoolAccess {
     /// Returns the implementation of a pool, which it sets up if it is the global one.
     static Pool& of(const MemoryPool& pool) { return pool.pool(); }
+    /// Returns nullptr if the set-up fails.
+    static Pool* find(const MemoryPool& pool) noexcept {
+        Pool* const known = pool.pool_if_set_up();
+        return known != nullptr ? known : find_pool(pool, nullptr);
+    }
 };
-
-/// Returns the implementation of a pool that has none now: sets it up if it is the global one. Any
-/// other was destroyed, which stops the program with a report that names `block`.
-Pool& require_pool(const MemoryPool& pool, const void* block);
 
 /// From now on, the ladder before a refusal has the rungs of pools, and scopes of budgets find the
 /// caches of threads.

@@ -40,8 +40,7 @@ PoolList& pool_list() noexcept {
 
 void PoolList::enter(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    if (first_ != nullptr) first_->listed().previous = &pool;
-    pool.listed().next = std::exchange(first_, &pool);
+    base::link_in_front(first_, pool);
 }
 
 void PoolList::leave(Pool& pool) noexcept {
@@ -55,16 +54,14 @@ void PoolList::leave(Pool& pool) noexcept {
 
 bool PoolList::try_leave(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    const ListedPool& listed = pool.listed();
-    if (listed.visits > OwnVisit::count(pool)) return false;
-    (listed.previous != nullptr ? listed.previous->listed().next : first_) = listed.next;
-    if (listed.next != nullptr) listed.next->listed().previous = listed.previous;
+    if (pool.visits > OwnVisit::count(pool)) return false;
+    base::unlink(first_, pool);
     return true;
 }
 
 void PoolList::forget_visits() noexcept {
-    for (Pool* pool = first_; pool != nullptr; pool = pool->listed().next) {
-        pool->listed().visits = OwnVisit::count(*pool);
+    for (Pool* pool = first_; pool != nullptr; pool = pool->next) {
+        pool->visits = OwnVisit::count(*pool);
     }
 }
 
@@ -72,8 +69,8 @@ Pool* PoolList::next_visit(Pool& pool) noexcept {
     Pool* next = nullptr;
     {
         const std::lock_guard guard(mutex_);
-        next = begin_visit(pool.listed().next);
-        --pool.listed().visits;
+        next = begin_visit(pool.next);
+        --pool.visits;
     }
     ended_visits_.fetch_add(1, std::memory_order_release);
     ended_visits_.notify_all();
@@ -81,7 +78,7 @@ Pool* PoolList::next_visit(Pool& pool) noexcept {
 }
 
 Pool* PoolList::begin_visit(Pool* pool) noexcept {
-    if (pool != nullptr) ++pool->listed().visits;
+    if (pool != nullptr) ++pool->visits;
     return pool;
 }
 
