@@ -4,10 +4,10 @@
 #include <iterator>
 
 #include "events/recorder_hooks.hpp"
-#include "kinds/guarded_kind.hpp"
 #include "kinds/hardened_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "kinds/served_kind.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 namespace {

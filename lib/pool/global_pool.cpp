@@ -6,7 +6,6 @@
 #include "kinds/hardened_kind.hpp"
 #include "kinds/marked_kind.hpp"
 #include "limits/budgets.hpp"
-#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {

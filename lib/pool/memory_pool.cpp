@@ -7,7 +7,6 @@
 #include "kinds/large_kind.hpp"
 #include "limits/budgets.hpp"
 #include "pool/background_trimmer.hpp"
-#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {
