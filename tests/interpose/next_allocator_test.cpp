@@ -85,7 +85,7 @@ void expect_found() {
 TEST(NextAllocator, IsFoundAtTheFirstCall) {
     expect_found();
     EXPECT_FALSE(interpose::bootstrap_buffer_is_used());
-    EXPECT_EQ(interpose::next_allocator.free.load(), fake_free) << "frees do not check the buffer";
+    EXPECT_EQ(interpose::next_free.get(), fake_free) << "frees do not check the buffer";
 }
 
 TEST(NextAllocator, IsFoundWithALoaderThatAllocates) {
