@@ -66,24 +66,20 @@ BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
     }
     node->parent = parent;
     base::link_in_front(node->siblings(), *node);
-    if (parent != nullptr) parent->hold_locked();
+    if (parent != nullptr) parent->hold();
     return node;
 }
 
 void BudgetNode::end() noexcept {
     const std::lock_guard guard(budgets().mutex);
     counters.end();
-    drop_unused(this);
-}
-
-void BudgetNode::hold() noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    hold_locked();
+    let_go_locked();
 }
 
 void BudgetNode::let_go() noexcept {
+    if (!release()) return;
     const std::lock_guard guard(budgets().mutex);
-    let_go_locked();
+    drop_unused(this);
 }
 
 BudgetNode*& BudgetNode::siblings() noexcept {
@@ -91,11 +87,12 @@ BudgetNode*& BudgetNode::siblings() noexcept {
 }
 
 void BudgetNode::drop_unused(BudgetNode* node) noexcept {
-    while (node != nullptr && node->counters.is_ended() && node->holds_ == 0 &&
+    while (node != nullptr && node->holds_.load(std::memory_order_relaxed) == 0 &&
            node->counters.in_use() == 0) {
         BudgetNode* const above = node->parent;
         base::unlink(node->siblings(), *node);
-        if (above != nullptr) --above->holds_;
+        if (above != nullptr) above->holds_.fetch_sub(1, std::memory_order_relaxed);
+        node->holds_.store(1, std::memory_order_relaxed);
         budgets().free_nodes.give_back(*node);
         node = above;
     }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <optional>
 
 #include "base/block_mark.hpp"
@@ -78,8 +79,8 @@ public:
     /// Ends the budget.
     void end() noexcept;
 
-    /// Keeps the object for something that charges it.
-    void hold() noexcept;
+    /// Keeps the object for something that charges it. REQUIRES: it is held, or not ended.
+    void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
     void let_go() noexcept;
 
     /// Charges at least `needed` bytes, and up to `wanted` bytes as far as the limits allow, in
@@ -118,11 +119,9 @@ public:
         const std::size_t own = room(may_pass_soft);
         return parent == nullptr ? own : std::min(own, parent->allowed(may_pass_soft));
     }
-    /// Like `hold` and `let_go`.
-    void hold_locked() noexcept { ++holds_; }
+    /// Like `let_go`.
     void let_go_locked() noexcept {
-        --holds_;
-        drop_unused(this);
+        if (release()) drop_unused(this);
     }
 
     BudgetNode* next_free = nullptr;
@@ -130,8 +129,12 @@ public:
 private:
     BudgetNode*& siblings() noexcept;
     static void drop_unused(BudgetNode* node) noexcept;
+    /// Returns whether nothing holds the object any more.
+    bool release() noexcept { return holds_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-    std::size_t holds_ = 0;
+    // One is the budget's own until it ends. A free node has one too: a thread that released the
+    // last one does not drop what another thread has already dropped.
+    std::atomic<std::size_t> holds_ = 1;
 };
 
 }  // namespace tensorpool::detail
