@@ -22,7 +22,7 @@ void validate(const ArenaOptions& options);
 detail::ArenaDefaults defaults_from_environment();
 
 /// The blocks of one arena that handles own, for arenas with checks. Thread-safe.
-class LivingHandles {
+class LivingHandles : public base::Lockable {
 public:
     struct Block {
         std::size_t offset;
@@ -50,12 +50,7 @@ public:
         return Block{at->first, at->second};
     }
 
-    /// Locks and unlocks the register around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
-    mutable std::mutex mutex_;
     std::map<std::size_t, std::size_t> blocks_;  // bytes by offset
 };
 

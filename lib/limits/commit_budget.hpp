@@ -2,6 +2,7 @@
 
 #include <tensorpool/growth_policy.hpp>
 
+#include "base/lockable.hpp"
 #include "limits/budget_node.hpp"
 
 namespace tensorpool::limits {
@@ -13,7 +14,7 @@ namespace tensorpool::limits {
 /// resident. Memory that was never handed out, or that is kept out of memory, does not prevent an
 /// allocation for which memory is available. Thread-safe. The process has one budget, which
 /// `commit_budget` returns.
-class CommitBudget {
+class CommitBudget : public base::Lockable {
 public:
     /// Where the budget reads the state of the system. Tests replace it.
     struct Source {
@@ -62,16 +63,12 @@ public:
     /// present and available memory is left.
     std::size_t missing_bytes(std::size_t part) const noexcept;
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     void look(std::size_t committed) noexcept;
     bool has_room_for(std::size_t needed) noexcept;
     std::size_t room(std::size_t committed, double fraction) const noexcept;
 
     Source source_;
-    std::mutex mutex_;
     // Relaxed: sums that order nothing. Growth itself happens under the mutex.
     std::atomic<std::size_t> committed_ = 0;
     std::atomic<std::size_t> kept_out_ = 0;

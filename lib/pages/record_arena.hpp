@@ -2,18 +2,18 @@
 
 #include <algorithm>
 #include <boost/intrusive/list.hpp>
-#include <mutex>
 #include <new>
 
 #include <tensorpool/detail/counters.hpp>
 
+#include "base/lockable.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 
 /// Memory for records that live as long as the pool. They are allocated one after another and freed
 /// all at once. Thread-safe.
-class RecordArena {
+class RecordArena : public base::Lockable {
 public:
     RecordArena() noexcept = default;
     ~RecordArena();
@@ -24,8 +24,6 @@ public:
     std::size_t bytes_held() const noexcept { return bytes_held_; }
     /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
 
 private:
     struct Chunk {
@@ -34,7 +32,6 @@ private:
     };
     bool add_chunk(std::size_t at_least) noexcept;
 
-    std::mutex mutex_;
     Chunk* chunks_ = nullptr;
     std::size_t used_ = 0;                     // bytes of the first chunk, including its head
     std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
@@ -42,10 +39,10 @@ private:
 };
 
 /// Records of one type in slabs of 16 KiB from the system, separate from the memory that callers
-/// get. A slab without records is returned if another slab has room, unless `keep_slabs` was called.
-/// Thread-safe.
+/// get. A slab without records is returned if another slab has room, unless `keep_slabs` was
+/// called. Thread-safe.
 template <class Record>
-class RecordPool {
+class RecordPool : public base::Lockable {
 public:
     RecordPool() noexcept = default;
     /// Returns all slabs to the system, including those that still contain records.
@@ -63,8 +60,6 @@ public:
     std::size_t slab_bytes_held() const noexcept { return bytes_held_; }
     /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
 
 private:
     static constexpr std::size_t slab_bytes = std::size_t{16} << 10;
@@ -97,7 +92,6 @@ private:
     void unmap_all(Slabs& slabs) noexcept;
     void count_held(std::size_t more_bytes) noexcept;
 
-    std::mutex mutex_;
     Slabs with_room_;
     Slabs full_;
     bool keeps_slabs_ = false;

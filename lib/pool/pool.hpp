@@ -48,7 +48,7 @@ private:
 /// The list of all pools of the process. `visit` does not hold the list's lock while it calls its
 /// function, so callbacks of the pool may run in a visit. There is one list per process.
 /// Thread-safe.
-class PoolList {
+class PoolList : public base::Lockable {
 public:
     constexpr PoolList() noexcept = default;
 
@@ -68,8 +68,6 @@ public:
     }
 
     // For fork handlers.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
     /// Forgets the visits of other threads, which do not exist in the child of a fork.
     /// REQUIRES: the lock is held.
     void forget_visits() noexcept;
@@ -83,7 +81,6 @@ private:
     Pool* begin_visit(Pool* pool) noexcept;
     bool try_leave(Pool& pool) noexcept;
 
-    std::mutex mutex_;
     Pool* first_ = nullptr;  // under mutex_
     // Incremented when a visit has ended. Not part of the pool, which may be destroyed by then.
     std::atomic<std::uint32_t> ended_visits_ = 0;

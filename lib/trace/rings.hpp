@@ -1,14 +1,13 @@
 #pragma once
 
-#include <mutex>
-
+#include "base/lockable.hpp"
 #include "events/recorder_hooks.hpp"
 #include "trace/ring_layout.hpp"
 
 namespace tensorpool::trace {
 
 /// The rings of one recording, and which of them are taken. Thread-safe.
-class Rings : public RingTables<Rings> {
+class Rings : public RingTables<Rings>, public base::Lockable {
 public:
     constexpr Rings() noexcept = default;
 
@@ -47,15 +46,10 @@ public:
     bool is_made() const noexcept { return memory_.address != nullptr; }
     int file() const noexcept { return memory_.file; }
 
-    /// Locks and unlocks the rings around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     std::uint16_t add_module(std::string_view path) noexcept;
 
     platform::SharedMemory memory_;
-    std::mutex mutex_;
     // Under mutex_. A bit for each ring that a thread has taken.
     std::uint64_t taken_[ring_count / 64] = {};
     // Numbers of modules, by the hash of the path and from there on; 0: free. Half of it stays

@@ -29,7 +29,7 @@ namespace tensorpool::arena {
 
 /// All operators of the process by name. They are added and never removed, so a pointer to one
 /// stays valid. Thread-safe. There is one table in the process.
-class ScratchOperators {
+class ScratchOperators : public base::Lockable {
 public:
     struct Entry {
         std::string_view name;  ///< lives as long as the operator
@@ -46,12 +46,7 @@ public:
     std::string name_of(const detail::ScratchOperator* known) const;
     ScratchReport report() const;
 
-    /// Locks and unlocks the table around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
-    mutable std::mutex mutex_;
     std::map<std::string, detail::ScratchOperator, std::less<>> operators_;
 };
 

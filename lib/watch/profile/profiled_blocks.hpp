@@ -3,6 +3,7 @@
 #include <span>
 
 #include "base/block_mark.hpp"
+#include "base/lockable.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/slab_list.hpp"
@@ -152,7 +153,7 @@ struct ProfiledBlock final : base::BlockMark {
 
 /// The heap profile of the process: its sampled blocks, added up by call stack in the segment.
 /// Memory comes from the system and never from malloc, which this library may serve. Thread-safe.
-class ProfiledBlocks {
+class ProfiledBlocks : public base::Lockable {
 public:
     constexpr ProfiledBlocks() noexcept = default;
 
@@ -169,16 +170,11 @@ public:
     /// Counts a sample that could not be taken.
     void count_lost() noexcept;
 
-    /// Called around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     // REQUIRES, for all that follow: the lock is held.
     SiteRecord* site_of_caller(const void* frame) noexcept;
     void keep_peak() noexcept;
 
-    std::mutex mutex_;
     SiteTable sites_;
     KnownStacks known_;
     platform::ProgramFrame frames_[SiteRecord::max_frames] = {};
