@@ -10,6 +10,7 @@
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
 #include "base/checks.hpp"
+#include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 
@@ -257,7 +258,9 @@ private:
     bool hidden_ = false;
 };
 
-ArenaRegistry& arena_registry() noexcept;
+inline ArenaRegistry& arena_registry() noexcept {
+    return base::the_only<ArenaRegistry>.get();
+}
 
 }  // namespace tensorpool::arena
 

@@ -24,4 +24,8 @@ private:
     };
 };
 
+/// The only object of this type in the process.
+template <class T>
+inline constinit NeverDestroyed<T> the_only;
+
 }  // namespace tensorpool::base

@@ -1,6 +1,5 @@
 #include "kinds/served_kind.hpp"
 
-#include "base/never_destroyed.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
@@ -8,7 +7,6 @@
 namespace tensorpool::kinds {
 namespace {
 
-constinit base::NeverDestroyed<base::Registry<BlockServer>> the_servers;
 constinit thread_local bool is_quiet TENSORPOOL_INITIAL_EXEC = false;
 
 // Whether blocks of this memory of a plan may be freed through this pool.
@@ -21,10 +19,6 @@ bool may_serve(const PoolParts& pool, PageEntry entry) noexcept {
 constinit std::atomic<std::size_t> idle_plan_count = 0;
 
 constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;
-
-base::Registry<BlockServer>& block_servers() noexcept {
-    return the_servers.get();
-}
 
 QuietEvents::QuietEvents() noexcept : before_(std::exchange(is_quiet, true)) {}
 QuietEvents::~QuietEvents() {

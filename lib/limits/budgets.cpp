@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "base/never_destroyed.hpp"
 #include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
@@ -11,16 +10,6 @@
 #include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::limits {
-namespace {
-
-// Never destroyed: static budgets use it.
-constinit base::NeverDestroyed<Budgets> the_budgets;
-
-}  // namespace
-
-Budgets& budgets() noexcept {
-    return the_budgets.get();
-}
 
 // Forks do not overlap.
 void lock_budgets() noexcept {

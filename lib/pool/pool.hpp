@@ -4,6 +4,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
+#include "base/never_destroyed.hpp"
 #include "events/snapshot_sources.hpp"
 #include "kinds/kind.hpp"
 
@@ -86,7 +87,9 @@ private:
     std::atomic<std::uint32_t> ended_visits_ = 0;
 };
 
-PoolList& pool_list() noexcept;
+inline PoolList& pool_list() noexcept {
+    return base::the_only<PoolList>.get();
+}
 
 /// Decides when it is worth a look whether memory is so short that a pool should offer its free
 /// memory to the system: whenever an eighth of it, at least 4 MiB, was freed since the last look,

@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/never_destroyed.hpp"
 #include "blocks/marked_set.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
@@ -10,8 +9,6 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
-
-constinit base::NeverDestroyed<PoolList> the_list;
 
 // The innermost of the calling thread's nested visits.
 constinit thread_local const OwnVisit* innermost TENSORPOOL_INITIAL_EXEC = nullptr;
@@ -32,10 +29,6 @@ unsigned OwnVisit::count(const Pool& pool) noexcept {
         if (&visit->pool_ == &pool) ++visits;
     }
     return visits;
-}
-
-PoolList& pool_list() noexcept {
-    return the_list.get();
 }
 
 void PoolList::enter(Pool& pool) noexcept {

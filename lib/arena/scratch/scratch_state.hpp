@@ -9,6 +9,7 @@
 #include "arena/arena_memory.hpp"
 #include "arena/checked_blocks.hpp"
 #include "arena/release_history.hpp"
+#include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 
@@ -332,6 +333,8 @@ private:
     bool hidden_ = false;
 };
 
-ScratchRegistry& scratch_registry() noexcept;
+inline ScratchRegistry& scratch_registry() noexcept {
+    return base::the_only<ScratchRegistry>.get();
+}
 
 }  // namespace tensorpool::arena

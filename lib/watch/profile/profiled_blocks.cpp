@@ -2,7 +2,6 @@
 
 #include <tensorpool/heap_profile.hpp>
 
-#include "base/never_destroyed.hpp"
 #include "platform/environment.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"
@@ -153,8 +152,6 @@ using statistics::segment;
 
 namespace {
 
-constinit base::NeverDestroyed<ProfiledBlocks> the_profiled_blocks;
-
 // While this library is loaded: later the search could wait for the loader's lock in the middle of
 // an allocation. A program that loads an interpreter afterwards gets native frames only.
 [[maybe_unused]] const bool has_python = platform::find_python();
@@ -203,10 +200,6 @@ std::uint64_t live(const Counter& allocated, const Counter& freed) noexcept {
 }
 
 }  // namespace
-
-ProfiledBlocks& profiled_blocks() noexcept {
-    return the_profiled_blocks.get();
-}
 
 void ProfiledBlock::on_free(std::size_t usable_bytes) noexcept {
     BlockMark* const earlier = covered;

@@ -4,6 +4,7 @@
 
 #include "base/block_mark.hpp"
 #include "base/lockable.hpp"
+#include "base/never_destroyed.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/slab_list.hpp"
@@ -182,6 +183,8 @@ private:
     statistics::SlabList<ProfiledBlock> free_;
 };
 
-ProfiledBlocks& profiled_blocks() noexcept;
+inline ProfiledBlocks& profiled_blocks() noexcept {
+    return base::the_only<ProfiledBlocks>.get();
+}
 
 }  // namespace tensorpool::watch
