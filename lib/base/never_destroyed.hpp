@@ -12,8 +12,6 @@ class NeverDestroyed {
 public:
     constexpr NeverDestroyed() noexcept : value_() {}
     constexpr ~NeverDestroyed() {}
-    NeverDestroyed(const NeverDestroyed&) = delete;
-    NeverDestroyed& operator=(const NeverDestroyed&) = delete;
 
     constexpr T& get() noexcept { return value_; }
     T* operator->() noexcept { return &value_; }

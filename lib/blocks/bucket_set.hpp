@@ -151,8 +151,6 @@ public:
     /// shared counters of this series.
     enum class HasMarks : bool { no, yes };
     BucketSet(BucketSet& first, unsigned series, HasMarks has_marks) noexcept;
-    BucketSet(const BucketSet&) = delete;
-    BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
 
     Bucket& operator[](unsigned bucket) noexcept { return buckets_[bucket]; }

@@ -69,8 +69,6 @@ namespace tensorpool::detail {
 class BudgetNode final : public base::BlockMark {
 public:
     BudgetNode() noexcept = default;  // for SlabList; `open` begins its life
-    BudgetNode(const BudgetNode&) = delete;
-    BudgetNode& operator=(const BudgetNode&) = delete;
 
     /// Makes a budget below `parent`, or a root if that is nullptr. Returns nullptr if there is no
     /// memory.

@@ -75,8 +75,6 @@ class RingWriter {
 public:
     constexpr RingWriter(Recording& recording, TraceFile& file) noexcept
         : recording_(recording), file_(file) {}
-    RingWriter(const RingWriter&) = delete;
-    RingWriter& operator=(const RingWriter&) = delete;
 
     /// Puts one entry into the calling thread's ring. If there is no room, drops and counts it.
     void record(TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,

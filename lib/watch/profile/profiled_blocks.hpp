@@ -25,8 +25,6 @@ using statistics::SiteRecord;
 class SiteTable {
 public:
     constexpr SiteTable() noexcept = default;
-    SiteTable(const SiteTable&) = delete;
-    SiteTable& operator=(const SiteTable&) = delete;
 
     /// Returns the record of a stack of the calling thread, innermost call first. If there is no
     /// room, returns the record of other stacks; without a segment nullptr.
@@ -82,8 +80,6 @@ private:
 class KnownStacks {
 public:
     constexpr KnownStacks() noexcept = default;
-    KnownStacks(const KnownStacks&) = delete;
-    KnownStacks& operator=(const KnownStacks&) = delete;
 
     /// Returns the site of the calling thread's stack, or nullptr if it is not known. `base` is the
     /// frame of a function that the caller is in, or was called from, and `python` what
