@@ -1,8 +1,7 @@
-#include "kinds/bucket_kind.hpp"
+#include "kinds/kinds.hpp"
 
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/hardened_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 

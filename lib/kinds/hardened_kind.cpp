@@ -1,6 +1,5 @@
-#include "kinds/hardened_kind.hpp"
+#include "kinds/kinds.hpp"
 
-#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 

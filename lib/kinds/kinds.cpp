@@ -4,9 +4,7 @@
 #include <iterator>
 
 #include "events/recorder_hooks.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/marked_kind.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {

@@ -1,11 +1,9 @@
-#include "kinds/large_kind.hpp"
+#include "kinds/kinds.hpp"
 
 #include "blocks/take_back.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/served_kind.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {

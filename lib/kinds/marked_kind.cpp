@@ -4,11 +4,8 @@
 #include <algorithm>
 
 #include "blocks/marked_set.hpp"
-#include "kinds/block_server.hpp"
-#include "kinds/bucket_kind.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/large_kind.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 

@@ -1,7 +1,6 @@
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 
 #include "kinds/free_memory.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
 
 namespace tensorpool::kinds {

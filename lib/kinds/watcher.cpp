@@ -1,6 +1,6 @@
 #include "kinds/watcher.hpp"
 
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 
 namespace tensorpool::kinds {
 namespace {

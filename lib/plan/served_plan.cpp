@@ -3,8 +3,7 @@
 #include <map>
 #include <stdexcept>
 
-#include "base/never_destroyed.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::planned {

@@ -3,8 +3,7 @@
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "limits/budgets.hpp"
 #include "pool/pool.hpp"
 

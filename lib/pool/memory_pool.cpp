@@ -3,8 +3,7 @@
 #include <tensorpool/pooled_allocation.hpp>
 
 #include "events/report_at_exit.hpp"
-#include "kinds/bucket_kind.hpp"
-#include "kinds/large_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "limits/budgets.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"

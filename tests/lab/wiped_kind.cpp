@@ -3,7 +3,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "kinds/large_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "platform/tools/memory_tools.hpp"
 
