@@ -1,5 +1,6 @@
 #include "plan/planner/shrink.hpp"
 
+#include <memory>
 #include <optional>
 #include <queue>
 

@@ -4,6 +4,9 @@
 #include "rest/pieces/piece_codec.hpp"
 
 #include <lz4.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
@@ -12,14 +15,6 @@
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
-
-#include "rest/pieces/plane_coder.hpp"
-#include "rest/pieces/planes.hpp"
 
 namespace tensorpool::stashing {
 namespace {
