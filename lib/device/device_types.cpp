@@ -6,7 +6,6 @@
 #include <tensorpool/device/device_allocator.hpp>
 
 #include "base/never_destroyed.hpp"
-#include "device/dlpack_devices.hpp"
 
 namespace tensorpool::device {
 namespace {

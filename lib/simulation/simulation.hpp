@@ -1,6 +1,5 @@
 #pragma once
 
-#include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/simulated_streams.hpp"
 

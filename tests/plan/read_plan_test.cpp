@@ -5,7 +5,6 @@
 #include <stdexcept>
 
 #include "plan/learned_plan.hpp"
-#include "plan/plan_file.hpp"
 #include "plan/plans.hpp"
 
 namespace tensorpool::planned {

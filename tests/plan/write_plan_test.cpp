@@ -3,7 +3,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plan/plan_file.hpp"
+#include "plan/learned_plan.hpp"
 #include "plan/plans.hpp"
 
 namespace tensorpool::planned {

@@ -2,7 +2,7 @@
 
 #include "device/caching/block_search.hpp"
 #include "device/caching/sleep.hpp"
-#include "device/dlpack_devices.hpp"
+#include "device/device_types.hpp"
 
 namespace tensorpool::device {
 namespace {

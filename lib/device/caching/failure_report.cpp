@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "device/caching/streams/stream_cache.hpp"
+#include "device/caching/stream_cache.hpp"
 #include "device/call_errors.hpp"
 #include "events/misuse.hpp"
 

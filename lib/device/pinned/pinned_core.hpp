@@ -5,7 +5,7 @@
 #include "device/caching/blocks/block_heap.hpp"
 #include "device/caching/failure_report.hpp"
 #include "device/call_errors.hpp"
-#include "device/dlpack_devices.hpp"
+#include "device/device_types.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/recorder_hooks.hpp"
 #include "limits/budget_node.hpp"

@@ -2,7 +2,7 @@
 
 #include <tensorpool/device/device_stream.hpp>
 
-#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/object_table.hpp"
 #include "device/runtime/runtime_registry.hpp"
 

@@ -1,4 +1,3 @@
-#include "models/npy/zip_directory.hpp"
 
 #include "models/npy/npy.hpp"
 

@@ -1,7 +1,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "models/safetensors/header.hpp"
+#include "models/safetensors/tensors.hpp"
 
 namespace tensorpool::files {
 namespace {

@@ -1,4 +1,4 @@
-#include "models/safetensors/header.hpp"
+#include "models/safetensors/tensors.hpp"
 
 namespace tensorpool::files {
 

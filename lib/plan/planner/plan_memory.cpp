@@ -2,8 +2,8 @@
 #include <utility>
 
 #include "base/alignment.hpp"
-#include "plan/planner/compress.hpp"
-#include "plan/planner/shrink.hpp"
+#include "plan/planner/problem.hpp"
+#include "plan/planner/portfolio.hpp"
 
 namespace tensorpool {
 namespace {

@@ -10,7 +10,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "rest/pieces/plane_coder.hpp"
 #include "rest/pieces/planes.hpp"
 
 #define XXH_INLINE_ALL

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {

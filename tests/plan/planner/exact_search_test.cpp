@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/compress.hpp"
+#include "plan/planner/problem.hpp"
 #include "plan/planner/problems.hpp"
 
 namespace {

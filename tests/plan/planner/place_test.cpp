@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/alignment.hpp"
-#include "plan/planner/compress.hpp"
+#include "plan/planner/problem.hpp"
 #include "plan/planner/instances.hpp"
 #include "plan/planner/offset_list.hpp"
 #include "plan/planner/portfolio.hpp"
