@@ -11,7 +11,7 @@ void ByteReader::fail(Field field, std::uint64_t offset, const std::string& prob
         if (named_) text += ' ' + in_quotes(name_);
         text += ": ";
     }
-    text += field.name;
+    text += std::string(field.prefix) + field.name;
     if (field.numbered) text += ' ' + std::to_string(field.number);
     throw ModelFileError(*file_name_, text, offset, problem);
 }

@@ -19,13 +19,18 @@ bool is_utf8(std::string_view text) noexcept;
 /// escaped, since files may be hostile, and the text is cut to about 80 bytes.
 std::string in_quotes(std::string_view text);
 
-/// The name of a field in errors: "offset", or with a number, "dimension 2".
+/// The name of a field in errors: "offset", or with a number, "dimension 2", or with a prefix,
+/// "local size".
 struct Field {
     Field(const char* field_name) noexcept : name(field_name) {}
     Field(const char* field_name, std::uint64_t field_number) noexcept
         : name(field_name), number(field_number), numbered(true) {}
 
+    Field(const char* field_prefix, const char* field_name) noexcept
+        : name(field_name), prefix(field_prefix) {}
+
     const char* name;
+    const char* prefix = "";
     std::uint64_t number = 0;
     bool numbered = false;
 };

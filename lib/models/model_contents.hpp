@@ -8,6 +8,9 @@
 
 #include <tensorpool/model_file.hpp>
 
+#include "models/byte_reader.hpp"
+#include "tensors/tensor_sizes.hpp"
+
 namespace tensorpool::files {
 
 /// Returns the numbers of the tensors, ordered by their beginning, then by their end. Returns an
@@ -116,6 +119,19 @@ private:
 
     std::vector<std::vector<std::uint64_t>> pieces_;
 };
+
+/// Returns the bytes of a tensor. Errors, about `what` in a field at byte `offset`, are reported
+/// through `in`.
+inline std::uint64_t tensor_bytes(const ByteReader& in, std::span<const std::uint64_t> shape,
+                                  const DataType& type, Field field, std::uint64_t offset,
+                                  const std::string& what) {
+    const auto elements = tensors::count_elements(shape);
+    const auto bytes = elements ? tensors::count_bytes(*elements, type) : std::nullopt;
+    if (bytes) return *bytes;
+    in.fail(
+        field, offset,
+        "found " + what + " whose product passes 2^63 - 1, in elements or in bytes; expected less");
+}
 
 /// Returns the name by which a thing is found.
 struct NameOf {

@@ -5,7 +5,6 @@
 
 #include <tensorpool/mapped_file.hpp>
 
-#include "models/byte_reader.hpp"
 #include "models/model_contents.hpp"
 
 namespace tensorpool {

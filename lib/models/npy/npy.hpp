@@ -1,6 +1,5 @@
 #pragma once
 
-#include "models/byte_reader.hpp"
 #include "models/model_contents.hpp"
 
 namespace tensorpool::files {
