@@ -32,7 +32,7 @@ CachingAllocator& caching_allocator_of(int device) {
 DeviceAllocator& allocator_of(const void* memory) {
     const int devices = device_count(DeviceType::cuda);
     for (int device = 0; device < devices; ++device) {
-        Runtime* const runtime = device::runtime_registry().get_if_made({DeviceType::cuda, device});
+        Runtime* const runtime = device::runtime_if_made({DeviceType::cuda, device});
         if (runtime == nullptr) continue;
         DeviceAllocator& allocator = runtime->allocator();
         if (allocator.usable_size(memory) != 0) return allocator;
@@ -97,8 +97,7 @@ void tensorpool_torch_reset(void) {
         const int devices = tensorpool::device_count(tensorpool::DeviceType::cuda);
         for (int device = 0; device < devices; ++device) {
             const tensorpool::Device which = {tensorpool::DeviceType::cuda, device};
-            tensorpool::Runtime* const made =
-                tensorpool::device::runtime_registry().get_if_made(which);
+            tensorpool::Runtime* const made = tensorpool::device::runtime_if_made(which);
             if (made != nullptr) made->trim();
         }
     });

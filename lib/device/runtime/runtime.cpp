@@ -2,8 +2,8 @@
 
 #include <tensorpool/device/device_stream.hpp>
 
-#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/object_table.hpp"
+#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {
@@ -72,7 +72,7 @@ StreamHandle Runtime::current_stream() const noexcept {
 }
 
 void Runtime::activate() const {
-    device::runtime_registry().check_known(*this);
+    device::check_known(*this);
     set_current_device(device());
 }
 
