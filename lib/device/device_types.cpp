@@ -130,6 +130,12 @@ HeldBlock DeviceAllocator::hold(std::size_t bytes, StreamHandle stream) {
     return {block, bytes, BlockOwner(this, allocator_functions, alignment)};
 }
 
+void* DeviceAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept try {
+    return allocate(bytes, stream);
+} catch (...) {
+    return nullptr;
+}
+
 void* DeviceAllocator::host_pointer(void* block) const noexcept {
     return device().type == DeviceType::cpu ? block : nullptr;
 }

@@ -244,14 +244,6 @@ void* StreamOrderedAllocator::allocate(std::size_t bytes, StreamHandle stream) {
     return bytes != 0 ? state_->allocate(bytes, stream) : nullptr;
 }
 
-void* StreamOrderedAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
-    try {
-        return allocate(bytes, stream);
-    } catch (...) {
-        return nullptr;
-    }
-}
-
 void StreamOrderedAllocator::deallocate(void* block) noexcept {
     if (block != nullptr) state_->deallocate(block);
 }

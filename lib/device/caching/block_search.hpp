@@ -450,9 +450,11 @@ public:
         const Unlocked unlocked(state_.mutex);
         return budget.may_retry();
     }
-    /// Fills in the failure. Memory counts as free if it is in the sets or parked by a stream.
-    void explain(const Outcome& outcome, const Request& request, DeviceAllocationFailure& failure) {
-        FailureReport report(failure, state_.options.name, state_.name_of_device(),
+    /// Throws the exception for a failure. Memory counts as free if it is in the sets or parked by
+    /// a stream.
+    [[noreturn]] void refuse(const Outcome& outcome, const Request& request) {
+        DeviceAllocationFailure failure;
+        FailureReport report(failure, state_.name, state_.name_of_device(),
                              state_.record.statistics(), state_.hard_limit);
         for (const auto& cache : state_.caches) {
             report.add_free(*cache);
@@ -465,6 +467,7 @@ public:
         detail::add(state_.totals.failures, 1);
         state_.watch.refused(request.bytes);
         state_.watch.write(report.entry(), request.bytes, report.limit());
+        throw_failure(failure, state_.backend);
     }
 
 private:

@@ -17,24 +17,6 @@ inline std::size_t preferred_bytes(const Request& request, std::size_t xlarge) n
     return fits_xlarge ? xlarge : std::max(needed, large_slab_bytes);
 }
 
-/// Marks a stream's growth in one pool until the object is destroyed, also by an exception.
-class Growing {
-public:
-    Growing(bool& flag, std::condition_variable& grown) : flag_(flag), grown_(grown) {
-        flag_ = true;
-    }
-    ~Growing() {
-        flag_ = false;
-        grown_.notify_all();
-    }
-    Growing(const Growing&) = delete;
-    Growing& operator=(const Growing&) = delete;
-
-private:
-    bool& flag_;
-    std::condition_variable& grown_;
-};
-
 // How far the bytes held may exceed the peak of bytes in use before granules move instead, in
 // sixteenths. Source: tests/device/caching/slabs_held_test.cpp, as for slab_goal_sixteenths.
 inline constexpr unsigned granule_goal_sixteenths = 1;

@@ -375,14 +375,6 @@ void* HostAllocator::allocate(std::size_t bytes, StreamHandle stream) {
     return block;
 }
 
-void* HostAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
-    try {
-        return allocate(bytes, stream);
-    } catch (...) {
-        return nullptr;
-    }
-}
-
 void HostAllocator::deallocate(void* block) noexcept {
     if (block != nullptr) blocks_->deallocate(block);
 }
