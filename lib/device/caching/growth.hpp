@@ -268,15 +268,7 @@ private:
     }
     /// Updates the counters, and makes holes where granules were taken from.
     void settle(const Granules& granules) noexcept {
-        for (Block* const block : granules.moved) {
-            if (block->is(BlockState::kept)) {
-                state_.heap.put_back(*block, block->stamp);
-            } else if (block->is(BlockState::lost)) {
-                reclaim_.keep_lost(*block);
-            } else {
-                state_.heap.unmapped(*block);
-            }
-        }
+        (void)reclaim_.settle(granules.moved);
         state_.end_growth(granules.fresh_bytes, granules.created_bytes);
         if (granules.created_bytes != 0) {
             state_.watch.write(EntryKind::growth, granules.created_bytes);

@@ -378,10 +378,32 @@ public:
         }
         return bytes;
     }
-    /// Keeps a lost block until the device takes back the rest of it.
-    void keep_lost(Block& block) noexcept { block.link = std::exchange(lost_, &block); }
+    /// Ends what `unmap` or a release began: puts kept blocks back into the sets, and removes the
+    /// others. Returns the bytes of those that were removed.
+    std::size_t settle(const std::vector<Block*>& blocks) noexcept {
+        std::size_t bytes = 0;
+        for (Block* const block : blocks) {
+            if (block->is(BlockState::kept)) {
+                state_.heap.put_back(*block, block->stamp);
+                continue;
+            }
+            if (block->is(BlockState::lost)) {
+                keep_lost(*block);
+                continue;
+            }
+            bytes += block->bytes;
+            if (keeps_addresses(*block)) {
+                state_.heap.unmapped(*block);
+            } else {
+                state_.heap.remove_slab(*block->slab);
+            }
+        }
+        return bytes;
+    }
 
 private:
+    /// Keeps a lost block until the device takes back the rest of it.
+    void keep_lost(Block& block) noexcept { block.link = std::exchange(lost_, &block); }
     /// Queries how far the stream has progressed, and leaves a mark in it if work is pending.
     void look_at_marks(StreamCache& cache) noexcept {
         StreamMarks& marks = cache.memory.marks;
@@ -457,27 +479,6 @@ private:
         state_.count_give_back(bytes);
         state_.record.note_capacity();
         state_.watch.write(EntryKind::give_back, bytes);
-        return bytes;
-    }
-    /// Removes the blocks that were released and returns their bytes.
-    std::size_t settle(const std::vector<Block*>& blocks) noexcept {
-        std::size_t bytes = 0;
-        for (Block* const block : blocks) {
-            if (block->is(BlockState::kept)) {
-                state_.heap.put_back(*block, block->stamp);
-                continue;
-            }
-            if (block->is(BlockState::lost)) {
-                keep_lost(*block);
-                continue;
-            }
-            bytes += block->bytes;
-            if (keeps_addresses(*block)) {
-                state_.heap.unmapped(*block);
-            } else {
-                state_.heap.remove_slab(*block->slab);
-            }
-        }
         return bytes;
     }
     /// Called without the lock. A block that the device did not take back is marked kept.
