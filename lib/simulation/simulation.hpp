@@ -31,10 +31,6 @@ inline bool replays(const SimulationOptions& options, const ScheduleDriver* driv
     return driver == nullptr && options.schedule == Schedule::replayed;
 }
 
-inline std::shared_ptr<const Footprint> footprint_of(const Work& work) {
-    return std::make_shared<Footprint>(Footprint{work.reads, work.writes, work.opaque});
-}
-
 // Calls that wait, and calls that allocate or free memory of a device.
 inline bool forbidden_in_capture(SimulatedCall call) noexcept {
     using enum SimulatedCall;
@@ -107,7 +103,8 @@ public:
         ordering.spend(options.launch_latency_ns);
         stream.time_ns = std::max(stream.time_ns, ordering.now_ns()) + work.duration_ns;
         QueueEntry entry;
-        if (options.schedule == Schedule::replayed) entry.footprint = footprint_of(work);
+        if (options.schedule == Schedule::replayed)
+            entry.footprint = std::make_shared<Footprint>(work);
         entry.run = std::move(work.run);
         entry.then = std::move(work.then);
         scheduler.give(lock, stream, std::move(entry));
