@@ -1,6 +1,5 @@
 #include <tensorpool/device/stream_ordered_allocator.hpp>
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "device/caching/failure_report.hpp"

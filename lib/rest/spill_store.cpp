@@ -4,7 +4,6 @@
 
 #include <tensorpool/stash.hpp>
 
-#include "base/alignment.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "rest/stash_group.hpp"
 

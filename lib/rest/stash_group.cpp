@@ -1,6 +1,5 @@
 #include "rest/stash_group.hpp"
 
-#include <array>
 #include <optional>
 
 #include "base/never_destroyed.hpp"

@@ -4,7 +4,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plan/learned_plan.hpp"
 #include "plan/plans.hpp"
 
 namespace tensorpool::planned {

@@ -3,7 +3,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plan/learned_plan.hpp"
 #include "plan/plans.hpp"
 
 namespace tensorpool::planned {

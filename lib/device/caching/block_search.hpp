@@ -2,7 +2,6 @@
 
 #include "device/caching/failure_report.hpp"
 #include "device/caching/growth.hpp"
-#include "device/caching/scalars.hpp"
 
 namespace tensorpool::device {
 

@@ -4,7 +4,6 @@
 
 #include <tensorpool/device/capture_pool.hpp>
 
-#include "device/caching/allocator_state.hpp"
 #include "device/caching/scalars.hpp"
 
 namespace tensorpool::device {

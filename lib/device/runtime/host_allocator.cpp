@@ -1,6 +1,5 @@
 #include <tensorpool/device/host_allocator.hpp>
 
-#include <algorithm>
 #include <map>
 #include <unordered_map>
 

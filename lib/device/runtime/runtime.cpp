@@ -3,7 +3,6 @@
 #include <tensorpool/device/device_stream.hpp>
 
 #include "device/runtime/object_table.hpp"
-#include "device/runtime/runtime_core.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
 namespace tensorpool {

@@ -1,4 +1,3 @@
-
 #include "models/npy/npy.hpp"
 
 /// @file

@@ -1,4 +1,3 @@
-
 #include "models/safetensors/tensors.hpp"
 
 /// @file

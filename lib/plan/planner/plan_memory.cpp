@@ -2,7 +2,6 @@
 #include <utility>
 
 #include "base/alignment.hpp"
-#include "plan/planner/problem.hpp"
 #include "plan/planner/portfolio.hpp"
 
 namespace tensorpool {

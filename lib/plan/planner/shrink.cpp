@@ -1,11 +1,9 @@
 #include "plan/planner/portfolio.hpp"
 
-#include <memory>
 #include <optional>
 #include <queue>
 
 #include "base/alignment.hpp"
-#include "plan/planner/problem.hpp"
 #include "plan/planner/exact_search.hpp"
 
 namespace tensorpool::planner {

@@ -1,13 +1,11 @@
 #include "rest/pieces/planes.hpp"
 
-#include <bit>
 #include <cstring>
 #include <utility>
 
 #include <lz4.h>
 
 #include "base/alignment.hpp"
-#include "rest/pieces/piece_workspace.hpp"
 
 // Loops over whole planes that the compiler turns into vector instructions. Elements may lie at any
 // address.

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 

@@ -1,5 +1,3 @@
-#include <tensorpool/device/memory_shape.hpp>
-
 #include <gtest/gtest.h>
 
 #include <cstdint>

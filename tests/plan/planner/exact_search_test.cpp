@@ -1,8 +1,6 @@
 #include "plan/planner/exact_search.hpp"
-
 #include <gtest/gtest.h>
 
-#include "plan/planner/problem.hpp"
 #include "plan/planner/problems.hpp"
 
 namespace {

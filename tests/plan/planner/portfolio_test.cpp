@@ -1,8 +1,6 @@
 #include "plan/planner/portfolio.hpp"
-
 #include <gtest/gtest.h>
 
-#include "plan/planner/problem.hpp"
 #include "plan/planner/instances.hpp"
 
 namespace {

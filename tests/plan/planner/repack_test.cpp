@@ -1,9 +1,7 @@
-
 #include <chrono>
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/problem.hpp"
 #include "plan/planner/instances.hpp"
 #include "plan/planner/portfolio.hpp"
 
