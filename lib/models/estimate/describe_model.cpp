@@ -8,7 +8,6 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "models/estimate/config/config.hpp"
 #include "models/estimate/gguf_hyperparameters.hpp"
 
 namespace tensorpool {
