@@ -5,20 +5,7 @@
 /// exports blocks of a pool or another source and imports tensors of other libraries. This header
 /// needs DLPack's header; the library does not.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <dlpack/dlpack.h>
-
-#include <tensorpool/detail/tensor_layout.hpp>
 #include <tensorpool/dlpack_tensor.hpp>
-#include <tensorpool/dlpack_type.hpp>
-#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/tensor_allocation.hpp>
 

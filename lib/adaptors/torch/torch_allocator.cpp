@@ -74,6 +74,7 @@ c10::DataPtr PooledTorchAllocator::allocate(std::size_t bytes) const {
 c10::DeleterFnPtr PooledTorchAllocator::raw_deleter() const {
     return deleters[index_];
 }
+
 namespace {
 
 constinit std::mutex mutex;
