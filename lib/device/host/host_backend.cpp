@@ -103,7 +103,7 @@ public:
     }
     void remove_foreign(void* memory) {
         const std::lock_guard guard(mutex_);
-        if (foreign_.take(memory).empty()) {
+        if (!foreign_.take(memory)) {
             refuse("no registered memory begins at " + to_text(memory));
         }
     }
