@@ -1,13 +1,13 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <boost/endian/conversion.hpp>
 
 namespace tensorpool::files {
 
@@ -74,14 +74,10 @@ public:
 
     template <class Number>
     Number read(Field field) {
-        std::byte bytes[sizeof(Number)];
-        std::memcpy(bytes, take(sizeof(Number), field).data(), sizeof(Number));
-        if constexpr (std::endian::native == std::endian::big) {
-            for (std::size_t i = 0; i < sizeof(Number) / 2; ++i) {
-                std::swap(bytes[i], bytes[sizeof(Number) - 1 - i]);
-            }
-        }
-        return std::bit_cast<Number>(bytes);
+        const auto* const bytes =
+            reinterpret_cast<const unsigned char*>(take(sizeof(Number), field).data());
+        return boost::endian::endian_load<Number, sizeof(Number), boost::endian::order::little>(
+            bytes);
     }
     std::span<const std::byte> take(std::uint64_t bytes, Field field) {
         if (bytes > left()) fail_short(field, bytes);

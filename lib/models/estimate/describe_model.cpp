@@ -3,6 +3,7 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <ranges>
 #include <system_error>
 #include <tuple>
 
@@ -178,12 +179,9 @@ std::optional<TensorLocation> layer_of(std::string_view name) noexcept {
 /// Returns whether one of the words between dots is in the list.
 template <std::size_t Count>
 bool has_word(std::string_view name, const std::string_view (&words)[Count]) noexcept {
-    while (!name.empty()) {
-        const std::size_t dot = std::min(name.find('.'), name.size());
-        if (is_one_of(name.substr(0, dot), words)) return true;
-        name.remove_prefix(std::min(dot + 1, name.size()));
-    }
-    return false;
+    return std::ranges::any_of(std::views::split(name, '.'), [&](const auto& word) {
+        return is_one_of({word.begin(), word.end()}, words);
+    });
 }
 
 bool has_output_word(std::string_view name) noexcept {
