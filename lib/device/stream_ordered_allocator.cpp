@@ -38,6 +38,10 @@ struct StreamOrderedAllocator::State {
         StreamHandle stream = nullptr;
         std::vector<Use> uses = {};
         bool freed = false;  // by its owner; the device has not taken it back yet
+
+        bool is_used_on(StreamHandle one) const noexcept {
+            return stream == one || std::ranges::find(uses, one, &Use::stream) != uses.end();
+        }
     };
     using Blocks = std::unordered_map<const void*, Block>;
 
@@ -142,8 +146,7 @@ struct StreamOrderedAllocator::State {
     /// the graph.
     bool give_back(const void* memory, Block& block) noexcept {
         const auto captured = [&](const Use& use) { return is_captured(use.stream); };
-        if (is_captured(block.stream) ||
-            std::any_of(block.uses.begin(), block.uses.end(), captured)) {
+        if (is_captured(block.stream) || std::ranges::any_of(block.uses, captured)) {
             return false;
         }
         for (const Use& use : block.uses) {
@@ -182,9 +185,7 @@ struct StreamOrderedAllocator::State {
             device::throw_not_in_use(name, device, "record_use", memory);
         }
         Block& block = found->second;
-        const auto is_it = [&](const Use& use) { return use.stream == stream; };
-        if (stream == block.stream || std::any_of(block.uses.begin(), block.uses.end(), is_it))
-            return;
+        if (block.is_used_on(stream)) return;
         block.uses.reserve(block.uses.size() + 1);
         const EventHandle event = events.take();
         if (event == nullptr) {
@@ -264,10 +265,7 @@ std::size_t StreamOrderedAllocator::usable_size(const void* block) const noexcep
 bool StreamOrderedAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
     const std::lock_guard guard(state_->mutex);
     const State::Block* const found = state_->find(block);
-    if (found == nullptr) return false;
-    return found->stream == stream ||
-           std::any_of(found->uses.begin(), found->uses.end(),
-                       [&](const State::Use& use) { return use.stream == stream; });
+    return found != nullptr && found->is_used_on(stream);
 }
 
 DeviceStatistics StreamOrderedAllocator::statistics() const {

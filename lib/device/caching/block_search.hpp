@@ -119,8 +119,8 @@ public:
         retire(*cache);
     }
     bool has_capture(std::uint64_t id) const noexcept {
-        return id != 0 && std::any_of(state_.caches.begin(), state_.caches.end(),
-                                      [&](const auto& cache) { return cache->capture() == id; });
+        const auto is_it = [id](const auto& cache) { return cache->capture() == id; };
+        return id != 0 && std::ranges::any_of(state_.caches, is_it);
     }
     /// Ends a capture whose work is done, and moves its memory to its streams. Throws
     /// std::bad_alloc.

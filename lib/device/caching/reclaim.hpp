@@ -99,8 +99,8 @@ public:
     }
     /// Whether the pool with this number is still used by a graph.
     bool knows(std::uint64_t pool) const noexcept {
-        return std::any_of(pools_.begin(), pools_.end(),
-                           [pool](const auto& known) { return known.second.number == pool; });
+        return std::ranges::any_of(pools_,
+                                   [&](auto& known) { return known.second.number == pool; });
     }
     /// Whether the number is one of a pool, or of no capture.
     static bool is_pool(std::uint64_t number) noexcept { return number >= first_pool; }
@@ -227,9 +227,7 @@ public:
             const std::uint64_t mean = mean_age(found);
             std::erase_if(found, [&](const Block* block) { return age(block) < mean; });
         }
-        std::stable_sort(found.begin(), found.end(), [](const Block* one, const Block* other) {
-            return age(one) > age(other);
-        });
+        std::ranges::stable_sort(found, std::greater(), age);
         take_out(found, bytes);
         return give_back(found);
     }
@@ -239,7 +237,7 @@ public:
         const auto waits = [](const auto& cache) {
             return !cache->memory.free[static_cast<std::size_t>(Pool::shareable)].empty();
         };
-        if (std::any_of(state_.caches.begin(), state_.caches.end(), waits)) {
+        if (std::ranges::any_of(state_.caches, waits)) {
             (void)give_back(Which::shareable, max_bytes);
         }
     } catch (...) {
@@ -524,9 +522,8 @@ private:
             }
             const std::size_t granule = block.slab->granule;
             const MemoryHandle* const first = &block.slab->granule_at(block.address);
-            const bool is_all = std::all_of(first, first + block.bytes / granule,
-                                            [](MemoryHandle handle) { return handle == nullptr; });
-            if (!is_all) {
+            const std::span handles(first, block.bytes / granule);
+            if (std::ranges::any_of(handles, [](MemoryHandle one) { return one != nullptr; })) {
                 keep_lost(block);
                 continue;
             }

@@ -125,12 +125,10 @@ private:
     void wait_until_quiet() {
         wait_unlocked(state_.grown, state_.mutex, [this] {
             const auto grows = [](const auto& cache) {
-                const auto& growing = cache->memory.growing;
-                return std::any_of(std::begin(growing), std::end(growing),
-                                   [](bool one) { return one; });
+                return std::ranges::count(cache->memory.growing, true) != 0;
             };
             return state_.returns == 0 && state_.growing_bytes == 0 &&
-                   std::none_of(state_.caches.begin(), state_.caches.end(), grows);
+                   std::ranges::none_of(state_.caches, grows);
         });
     }
 

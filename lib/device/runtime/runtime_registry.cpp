@@ -147,8 +147,7 @@ Runtime* runtime_if_made(Device device) {
 bool has_runtime(DeviceType name) {
     Type& type = type_of(name);
     const std::lock_guard guard(type.mutex);
-    return std::any_of(type.runtimes.begin(), type.runtimes.end(),
-                       [](const auto& runtime) { return runtime != nullptr; });
+    return std::ranges::any_of(type.runtimes, [](auto& runtime) { return runtime != nullptr; });
 }
 
 void check_known(const Runtime& runtime) {

@@ -160,9 +160,7 @@ bool BottomUpSearch::collect_candidates(const Section& section, Last last) {
     const auto begin = candidates_.begin() + static_cast<std::ptrdiff_t>(first);
     const auto too_high = [&](const Candidate& it) { return it.offset >= lowest_top; };
     candidates_.erase(std::remove_if(begin, candidates_.end(), too_high), candidates_.end());
-    std::sort(begin, candidates_.end(), [](const Candidate& a, const Candidate& b) {
-        return a.offset != b.offset ? a.offset < b.offset : a.rank < b.rank;
-    });
+    std::sort(begin, candidates_.end());
     return true;
 }
 

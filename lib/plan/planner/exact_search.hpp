@@ -83,6 +83,7 @@ private:
         std::uint64_t offset;
         std::uint32_t rank;
         std::uint32_t buffer;
+        friend auto operator<=>(const Candidate&, const Candidate&) = default;
     };
     enum class Changed : std::uint8_t { floor, placed, slice_bytes, crossing };
     struct Change {

@@ -1,4 +1,5 @@
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "base/alignment.hpp"
@@ -68,10 +69,9 @@ private:
 
     std::vector<std::size_t> highest_first() const {
         std::vector<std::size_t> order(sections_.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return best_[a].packing.peak_bytes > best_[b].packing.peak_bytes;
-        });
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, std::greater(),
+                                 [&](std::size_t i) { return best_[i].packing.peak_bytes; });
         return order;
     }
 

@@ -119,10 +119,7 @@ std::vector<std::size_t> occupants(Lifetimes lifetimes, std::int64_t TensorLifet
     for (std::size_t i = 0; i < lifetimes.size(); ++i) {
         if (lifetimes[i].bytes != 0) order.push_back(i);
     }
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return lifetimes[a].*time != lifetimes[b].*time ? lifetimes[a].*time < lifetimes[b].*time
-                                                        : a < b;
-    });
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return lifetimes[i].*time; });
     return order;
 }
 

@@ -130,9 +130,8 @@ Efforts choose_efforts(const std::byte* planes, std::size_t count, std::size_t w
         choices[i] = choose(found[i]);
         order[i] = i;
     }
-    std::sort(order.begin(), order.begin() + width, [&](std::size_t a, std::size_t b) {
-        return choices[a].remains < choices[b].remains;
-    });
+    std::ranges::sort(std::span(order).first(width), {},
+                      [&](std::size_t i) { return choices[i].remains; });
 
     Efforts efforts;
     double left_ns = budget_ns * static_cast<double>(width);

@@ -284,8 +284,8 @@ public:
     /// Runs all submitted work, in any order, regardless of the schedule.
     void drain(SimulationLock& lock) {
         for (;;) {
-            const auto pending = std::find_if(streams_.begin(), streams_.end(),
-                                              [](const auto& stream) { return !stream->idle(); });
+            const auto pending =
+                std::ranges::find_if(streams_, [](auto& stream) { return !stream->idle(); });
             if (pending == streams_.end()) return;
             const Target target = {*pending, (*pending)->done + 1};
             if (Stream* const needed = needed_for(target)) {
