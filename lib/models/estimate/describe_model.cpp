@@ -9,6 +9,7 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
+#include "base/text.hpp"
 #include "models/estimate/gguf_hyperparameters.hpp"
 
 namespace tensorpool {
@@ -196,17 +197,7 @@ bool has_embedding_word(std::string_view name) noexcept {
 }  // namespace
 
 const char* to_string(ModelPart part) noexcept {
-    switch (part) {
-        case ModelPart::embeddings:
-            return "embeddings";
-        case ModelPart::layer:
-            return "layer";
-        case ModelPart::output:
-            return "output";
-        case ModelPart::other:
-            break;
-    }
-    return "other";
+    return base::text_of({"embeddings", "layer", "output"}, part, "other");
 }
 
 TensorLocation location_of(std::string_view name) noexcept {

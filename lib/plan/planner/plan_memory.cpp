@@ -1,8 +1,8 @@
-#include <iterator>
 #include <numeric>
 #include <utility>
 
 #include "base/alignment.hpp"
+#include "base/text.hpp"
 #include "plan/planner/portfolio.hpp"
 
 namespace tensorpool {
@@ -86,11 +86,9 @@ private:
 }  // namespace
 
 const char* to_string(PlanMethod method) noexcept {
-    static constexpr const char* names[] = {"none",    "by size",     "by class",
-                                            "by area", "by lifetime", "by conflicts",
-                                            "by time", "repacking",   "exact"};
-    const auto index = static_cast<std::size_t>(method);
-    return index < std::size(names) ? names[index] : names[0];
+    return base::text_of({"none", "by size", "by class", "by area", "by lifetime", "by conflicts",
+                          "by time", "repacking", "exact"},
+                         method, "none");
 }
 
 MemoryPlan plan_memory(std::span<const TensorLifetime> lifetimes, const PlanOptions& options) {
