@@ -227,11 +227,6 @@ std::byte* map_offsets(std::uint64_t bytes) noexcept {
     return static_cast<std::byte*>(mapped);
 }
 
-PlanView with_planned_offsets(PlanView plan) noexcept {
-    plan.offsets = plan.planned_offsets;
-    return plan;
-}
-
 }  // namespace
 
 Spent spent_so_far() noexcept {
@@ -309,9 +304,8 @@ void perform(const ReplayTask& task, const PlanView& plan, ReplayAnswer& answer)
             FloorCalls::base = map_offsets(plan.offsets_bytes);
             return Performance<FloorCalls>(plan, task.touch).perform(answer);
         case Calls::plan:
-            PlannedCalls::base = map_offsets(plan.planned_bytes);
-            return Performance<PlannedCalls>(with_planned_offsets(plan), task.touch)
-                .perform(answer);
+            PlannedCalls::base = map_offsets(plan.offsets_bytes);
+            return Performance<PlannedCalls>(plan, task.touch).perform(answer);
         case Calls::pool:
             return Performance<GlobalPoolCalls>(plan, task.touch).perform(answer);
         case Calls::malloc:

@@ -81,7 +81,6 @@ private:
     bool is_whole(const TraceChunkHeader& header) const;
     bool read_payload(const TraceChunkHeader& header);
     void decompress(const TraceChunkHeader& header);
-    void check_frame(const TraceChunkHeader& header) const;
     void check_expansion(const TraceChunkHeader& header);
 
     Input input_;
