@@ -108,28 +108,6 @@ struct Level {
     std::uint64_t held_bytes = 0;   ///< held by pools, arenas and scratches; 0 if not recorded
 };
 
-/// The level of all processes together, updated event by event.
-class LevelMeter {
-public:
-    explicit LevelMeter(const History& history);
-
-    void begin(std::size_t lifetime);
-    void end(std::size_t lifetime);
-    void hold(const trace::CapacityChange& change);
-    const Level& level() const noexcept { return level_; }
-    const std::vector<RangeSet>& used() const noexcept { return used_; }  ///< for each process
-
-private:
-    Range address_range(std::size_t lifetime) const;
-    void change_pages(std::size_t lifetime, bool added);
-
-    const History& history_;
-    Level level_;
-    std::vector<PagesInUse> pages_;
-    std::vector<RangeSet> used_;
-    std::vector<std::uint64_t> held_;  // for each source
-};
-
 /// The moment with the most bytes alive in a stretch of time.
 struct Moment {
     std::uint64_t time_ns = 0;
@@ -190,13 +168,6 @@ struct SizeRow {
     std::uint64_t requests = 0;
     std::uint64_t total() const noexcept { return bytes * requests; }
 };
-
-/// Returns up to `max_rows` sizes with the largest sums of bytes, the largest first. Blocks from
-/// before the recording are not counted.
-std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows);
-/// Returns up to `max_rows` sizes with the most requests, the largest number first. Blocks from
-/// before the recording are not counted.
-std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows);
 
 struct ProcessRow {
     trace::RecordedProcess process;

@@ -140,6 +140,12 @@ std::size_t Input::read(std::uint64_t offset, std::span<std::byte> to) {
     return done;
 }
 
+std::string Input::text(std::uint64_t max_bytes) {
+    std::string text(std::min(max_bytes, bytes_), '\0');
+    text.resize(read(0, std::as_writable_bytes(std::span(text))));
+    return text;
+}
+
 void TraceFile::fail(std::uint64_t offset, const std::string& what) const {
     throw TraceError(input_.name(), offset, what);
 }
