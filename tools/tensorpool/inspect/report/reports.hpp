@@ -16,7 +16,6 @@ struct Fact {
 };
 
 struct Section {
-    std::string id;  ///< consists of lower-case letters and dashes
     std::string title;
     std::string note;  ///< sentences; "": none
     Table table;       ///< with texts of the trace that are not yet escaped
