@@ -8,58 +8,6 @@
 
 namespace tensorpool::command::planning {
 
-/// In pixels; `right` is above `left` and `bottom` above `top`.
-struct Rectangle {
-    double left = 0;
-    double top = 0;
-    double right = 0;
-    double bottom = 0;
-};
-
-/// Merges rectangles that are too small to be drawn individually: how much of each cell they cover.
-class SmallParts {
-public:
-    static constexpr double cell = 2;  ///< pixels
-    static constexpr unsigned shades = 4;
-
-    explicit SmallParts(const Rectangle& area);
-
-    void add(const Rectangle& part);
-    /// Returns an SVG path of the cells whose covered part is above `shade` / `shades` and at most
-    /// (`shade` + 1) / `shades`. The last shade includes cells covered more than once. Returns ""
-    /// if there are none.
-    std::string path_of(unsigned shade) const;
-
-private:
-    unsigned shade_of(double covered) const noexcept;
-
-    Rectangle area_;
-    std::size_t columns_;
-    std::size_t rows_;
-    std::vector<float> covered_;  // the covered part of each cell, row by row; 1 is the whole cell
-};
-
-/// Maps values to pixels.
-struct Scale {
-    double from = 0;  ///< the value at `begin`
-    double to = 1;    ///< the value at `end`; above `from`
-    double begin = 0;
-    double end = 1;
-    double operator()(double value) const noexcept {
-        return begin + (value - from) / (to - from) * (end - begin);
-    }
-};
-
-struct Mark {
-    double value = 0;
-    std::string label;
-};
-
-/// Returns about `count` whole numbers at distances of 1, 2 or 5 times a power of ten.
-std::vector<Mark> time_marks(double from, double to, unsigned count);
-/// Returns about `count` sizes from 0 to at most `to` bytes, all in one unit.
-std::vector<Mark> size_marks(double to, unsigned count);
-
 struct Outcome {
     std::string file;
     std::string origin;  ///< Buffers::origin

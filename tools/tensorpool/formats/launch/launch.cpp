@@ -255,7 +255,6 @@ public:
         throw cannot_run(command.front(), error);
     }
 
-    pid_t process() const noexcept { return process_; }
     bool has_ended() const noexcept { return has_ended_; }
     /// The exit code of a program that has ended, or 0.
     int code() const noexcept { return code_; }
