@@ -33,8 +33,8 @@ std::uint64_t resident_bytes() noexcept;
 /// cannot be read.
 std::uint64_t peak_bytes() noexcept;
 
-/// Stores the name, without its folder, of the file that `address` is mapped from, as in
-/// /proc/self/maps. The name is cut to the size of `name`; it is "" if there is no file.
+/// Stores the name, without its folder, of the program or library that has `address`. The name is
+/// cut to the size of `name`; it is "" if there is none.
 void file_of(const void* address, std::span<char> name) noexcept;
 
 enum class Calls : std::uint8_t { floor, plan, pool, malloc };
