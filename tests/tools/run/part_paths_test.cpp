@@ -1,4 +1,4 @@
-#include "formats/launch/family.hpp"
+#include "formats/launch/launch.hpp"
 
 #include <gtest/gtest.h>
 

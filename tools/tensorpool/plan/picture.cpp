@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "common/html.hpp"
-#include "plan/report.hpp"
+#include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
