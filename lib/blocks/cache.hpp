@@ -196,6 +196,7 @@ private:
     BiasedLock lock_;  // guards all but the fast path's part and `large`
     bool was_closed_ = false;
     std::atomic<detail::BudgetNode*> exposed_to_ = nullptr;
+    std::uint32_t exposing_ = 0;  // a bit for each bucket that may have exposed blocks
 };
 
 /// Counts all blocks that a cache parks as lost. For the cache of a thread that does not exist in

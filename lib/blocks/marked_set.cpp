@@ -1,5 +1,7 @@
 #include "blocks/marked_set.hpp"
 
+#include <bit>
+
 #include "blocks/take_back.hpp"
 #include "blocks/thread_registry.hpp"
 
@@ -63,6 +65,7 @@ bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
     const std::size_t count = charged / block_bytes;
     note_addresses(*set_, pair.loaded.expose(count, budget), count);
     exposed_to_.store(&budget, std::memory_order_relaxed);
+    exposing_ |= 1u << bucket;
     if (!is_listed) own_caches().list_exposing(*this);
     return true;
 }
@@ -71,7 +74,9 @@ bool Cache::try_conceal() noexcept {
     if (!lock_.try_lock()) return false;
     if (was_closed_) open();
     std::size_t bytes = 0;
-    for (MagazinePair& pair : pairs_) bytes += pair.loaded.conceal();
+    for (; exposing_ != 0; exposing_ &= exposing_ - 1) {
+        bytes += pairs_[std::countr_zero(exposing_)].loaded.conceal();
+    }
     if (exposed_to() != nullptr) exposed_to()->refund(bytes);
     exposed_to_.store(nullptr, std::memory_order_relaxed);
     lock_.unlock();
@@ -83,8 +88,10 @@ bool Cache::push_exposed(unsigned bucket, void* block, const base::BlockMark* ma
         return false;
     MagazinePair& pair = pairs_[bucket];
     const bool has_room = !was_closed_ && pair.loaded.has_room(pair.usable_capacity());
-    if (has_room) [[likely]]
+    if (has_room) [[likely]] {
         pair.loaded.push_exposed(block);
+        exposing_ |= 1u << bucket;
+    }
     lock_.unlock();
     return has_room;
 }

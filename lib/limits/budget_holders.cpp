@@ -66,7 +66,7 @@ HolderEntry* add_holder(BudgetNode& budget, MemoryHolder& holder,
               .next = budget.holders().first};
     std::snprintf(entry->name, sizeof entry->name, "%s", options.name.c_str());
     budget.holders().first = entry;
-    budget.hold_locked();
+    budget.hold();
     count_holders(&budget, 1);
     return entry;
 }
@@ -97,7 +97,7 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
     // nothing about what the holder can still give.
     HolderPosition asked;
     const HolderPosition* after = nullptr;
-    budget.hold_locked();
+    budget.hold();
     std::size_t given = 0;
     while (given < bytes && (request == nullptr || !request->fits())) {
         HolderEntry* const entry = next_holder(budget, after);

@@ -24,17 +24,13 @@ BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
 void BudgetNode::end() noexcept {
     const std::lock_guard guard(budgets().mutex);
     counters_.end();
-    drop_unused(this);
-}
-
-void BudgetNode::hold() noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    hold_locked();
+    let_go_locked();
 }
 
 void BudgetNode::let_go() noexcept {
+    if (!release()) return;
     const std::lock_guard guard(budgets().mutex);
-    let_go_locked();
+    drop_unused(this);
 }
 
 void BudgetNode::link(BudgetNode* parent) noexcept {
@@ -42,7 +38,7 @@ void BudgetNode::link(BudgetNode* parent) noexcept {
     links_ = {.parent = parent, .next = list};
     if (list != nullptr) list->links_.previous = this;
     list = this;
-    if (parent != nullptr) parent->hold_locked();
+    if (parent != nullptr) parent->hold();
 }
 
 void BudgetNode::unlink() noexcept {
@@ -50,14 +46,15 @@ void BudgetNode::unlink() noexcept {
     BudgetNode*& list = parent == nullptr ? budgets().roots : parent->links_.children;
     (links_.previous == nullptr ? list : links_.previous->links_.next) = links_.next;
     if (links_.next != nullptr) links_.next->links_.previous = links_.previous;
-    if (parent != nullptr) --parent->holds_;
+    if (parent != nullptr) parent->holds_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void BudgetNode::drop_unused(BudgetNode* node) noexcept {
-    while (node != nullptr && node->counters_.is_ended() && node->holds_ == 0 &&
+    while (node != nullptr && node->holds_.load(std::memory_order_relaxed) == 0 &&
            node->counters_.in_use() == 0) {
         BudgetNode* const parent = node->links_.parent;
         node->unlink();
+        node->holds_.store(1, std::memory_order_relaxed);
         budgets().free_nodes.give_back(*node);
         node = parent;
     }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 #include "base/block_mark.hpp"
 #include "limits/budget_counters.hpp"
 #include "limits/budget_holders.hpp"
@@ -36,8 +38,8 @@ public:
     /// Ends the budget.
     void end() noexcept;
 
-    /// Keeps the object for something that charges it.
-    void hold() noexcept;
+    /// Keeps the object for something that charges it. REQUIRES: it is held, or not ended.
+    void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
     void let_go() noexcept;
 
     /// Charges at least `needed` bytes, and up to `wanted` bytes as far as the limits allow, in
@@ -75,11 +77,9 @@ public:
         return links_.parent == nullptr ? own
                                         : std::min(own, links_.parent->allowed(may_pass_soft));
     }
-    /// Like `hold` and `let_go`.
-    void hold_locked() noexcept { ++holds_; }
+    /// Like `let_go`.
     void let_go_locked() noexcept {
-        --holds_;
-        drop_unused(this);
+        if (release()) drop_unused(this);
     }
 
     BudgetNode* next_free = nullptr;
@@ -88,11 +88,15 @@ private:
     void link(BudgetNode* parent) noexcept;
     void unlink() noexcept;
     static void drop_unused(BudgetNode* node) noexcept;
+    /// Returns whether nothing holds the object any more.
+    bool release() noexcept { return holds_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
     BudgetLinks links_;
     limits::BudgetCounters counters_;
     limits::HolderList holders_;
-    std::size_t holds_ = 0;
+    // One is the budget's own until it ends. A free node has one too: a thread that released the
+    // last one does not drop what another thread has already dropped.
+    std::atomic<std::size_t> holds_ = 1;
 };
 
 }  // namespace tensorpool::detail

@@ -70,7 +70,7 @@ void ask_all_holders(std::size_t bytes) noexcept {
         BudgetNode* next = from == nullptr ? budgets().roots : from->links().next;
         while (next != nullptr && next->holders().below == 0) next = next->links().next;
         if (next != nullptr) {
-            next->hold_locked();
+            next->hold();
             wanted = next->counters().in_use() / share;
         }
         if (from != nullptr) from->let_go_locked();
