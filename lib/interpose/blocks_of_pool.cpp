@@ -65,11 +65,11 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, Allocat
     return is_limited ? out_of_memory() : next_aligned(bytes, alignment);
 }
 
-void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
+void* resize_in_pool(void* p, std::size_t bytes) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return nullptr;
     const Visit visit;
-    return GlobalPool::lengthen(p, bytes);
+    return GlobalPool::resize_pages(p, bytes);
 }
 
 void* as_array(void* block) noexcept {

@@ -76,7 +76,7 @@ void* reallocate(void* p, std::size_t bytes) noexcept {
         return out_of_memory();
     }
     if (may_stay(usable, bytes) && !must_charge(p, bytes)) return p;
-    if (void* const longer = lengthen_in_pool(p, bytes)) return longer;
+    if (void* const resized = resize_in_pool(p, bytes)) return resized;
     return move(p, usable, bytes);
 }
 

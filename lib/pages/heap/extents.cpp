@@ -234,6 +234,19 @@ void Extents::lengthen(Span& span, Span& behind, PageCount pages) noexcept {
     mark_in_use(span, span.kind);
 }
 
+bool Extents::shorten(Span& span, PageCount pages) noexcept {
+    Span* const rest = records_.make();
+    if (rest == nullptr) return false;
+    rest->first_page = span.first_page + pages;
+    rest->pages = span.pages - pages;
+    rest->huge = span.huge;
+    clear_entries(*rest);
+    span.pages = pages;
+    mark_in_use(span, span.kind);
+    add(*rest, PageKind::extent_hot);
+    return true;
+}
+
 void Extents::note_touched() noexcept {
     hot_.for_each([](Span& extent) {
         extent.touched = true;

@@ -138,6 +138,9 @@ public:
     void clear_entries(Span& span) noexcept { set_entries(span, PageEntry()); }
     /// Adds the first pages of the hot extent behind a span in use to the span.
     void lengthen(Span& span, Span& behind, PageCount pages) noexcept;
+    /// Makes all but the first `pages` pages of a span in use a hot extent. Returns false, and
+    /// changes nothing, if there is no memory for a record.
+    bool shorten(Span& span, PageCount pages) noexcept;
 
     /// Notes that all hot extents have been touched.
     void note_touched() noexcept;
