@@ -205,6 +205,10 @@ struct TENSORPOOL_API GlobalPool {
     /// Returns whether a resize to `bytes` bytes must allocate a new block in place of the one at
     /// `p`: a BudgetScope of the calling thread charges another budget than the block's.
     static bool must_charge(const void* p, std::size_t bytes) noexcept;
+    /// Gives the free memory of all pools of the process back to the system. Returns its bytes.
+    static std::size_t trim_all() noexcept;
+    /// Returns the pool if it was used before, or nullptr.
+    static MemoryPool* used() noexcept;
     /// Frees the block at `p`. Returns false if `p`, an address within `pool_addresses`, lies in
     /// memory that others mapped there.
     static bool deallocate(void* p) noexcept;

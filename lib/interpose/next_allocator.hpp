@@ -29,14 +29,29 @@ struct NextAllocator {
 // Hidden in the declaration too, so that access needs no table of the loader.
 extern constinit NextAllocator next_allocator [[gnu::visibility("hidden")]];
 
+/// Called if the next allocator refused a request: gives the free memory of all pools back to the
+/// system. Returns whether there was any, so that the same request may succeed.
+bool gave_memory_back() noexcept;
+
+/// Returns the block that `request()` gets, or gets after the pools gave their free memory back.
+template <class Request>
+inline void* next_block(std::size_t bytes, Request request) noexcept {
+    void* const block = request();
+    if (block == nullptr && bytes != 0 && gave_memory_back()) [[unlikely]]
+        return request();
+    return block;
+}
 inline void* next_malloc(std::size_t bytes) noexcept {
-    return next_allocator.malloc.load(std::memory_order_relaxed)(bytes);
+    const MallocFunction function = next_allocator.malloc.load(std::memory_order_relaxed);
+    return next_block(bytes, [=] { return function(bytes); });
 }
 inline void* next_calloc(std::size_t count, std::size_t bytes) noexcept {
-    return next_allocator.calloc.load(std::memory_order_relaxed)(count, bytes);
+    const CallocFunction function = next_allocator.calloc.load(std::memory_order_relaxed);
+    return next_block(bytes, [=] { return function(count, bytes); });
 }
 inline void* next_realloc(void* p, std::size_t bytes) noexcept {
-    return next_allocator.realloc.load(std::memory_order_relaxed)(p, bytes);
+    const ReallocFunction function = next_allocator.realloc.load(std::memory_order_relaxed);
+    return next_block(bytes, [=] { return function(p, bytes); });
 }
 inline void next_free(void* p) noexcept {
     next_allocator.free.load(std::memory_order_relaxed)(p);

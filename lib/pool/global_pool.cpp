@@ -131,6 +131,14 @@ void* GlobalPool::resize_pages(void* p, std::size_t bytes) noexcept {
     return pool == nullptr ? nullptr : pool->resize_pages(p, bytes);
 }
 
+std::size_t GlobalPool::trim_all() noexcept {
+    return trim_all_pools();
+}
+
+MemoryPool* GlobalPool::used() noexcept {
+    return global_pool.pool.pool_if_set_up() == nullptr ? nullptr : &global_pool.pool;
+}
+
 bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
     Pool* const pool = global_pool.pool.pool_if_set_up();
     return pool != nullptr && kinds::must_charge(pool->parts(), p, bytes);
