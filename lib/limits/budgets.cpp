@@ -2,23 +2,12 @@
 
 #include <memory>
 
-#include "base/never_destroyed.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 
 namespace tensorpool::limits {
-namespace {
-
-// Never destroyed: static budgets use it.
-constinit base::NeverDestroyed<Budgets> the_budgets;
-
-}  // namespace
-
-Budgets& budgets() noexcept {
-    return the_budgets.get();
-}
 
 // Forks do not overlap.
 void lock_budgets() noexcept {
@@ -43,7 +32,7 @@ void budgets_in_child() noexcept {
         named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
         return;
     }
-    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->links().next) {
+    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
         forget_askers(*root);
     }
     unlock_budgets();

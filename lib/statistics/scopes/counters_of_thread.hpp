@@ -196,6 +196,11 @@ inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
     });
 }
 
+/// Counts that a block of whole pages became shorter by `bytes`.
+inline void count_shared_large_loss(std::size_t bytes) noexcept {
+    count_shared([&](ThreadSums& counted) { counted.large_deallocated_bytes = bytes; });
+}
+
 /// Registers fork handlers that take the locks shared by all pools and arenas: those of this layer
 /// and of the layers up to `limits`, which implements it. They are acquired after all other locks.
 /// The child gets a segment of its own. Also called while the library is loaded. May be called on
