@@ -211,10 +211,8 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "\n\nBelow it is a row for each name of stashes or frozen blocks, and for each "
         "StashedMap. " +
         columns_text("stashes") +
-        "\n\n"
-        "With --kind, there is a row for each record of a kind, named as in JSON: arenas, scopes, "
-        "or "
-        "one that only the process knows.\n";
+        "\n\nWith --kind, there is a row for each record of a kind, named as in JSON: arenas, "
+        "scopes, or one that only the process knows.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });
