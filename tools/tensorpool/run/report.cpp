@@ -112,7 +112,9 @@ std::string in_full(const ProcessResult& one) {
                                                           .scratches = snapshot.scratches,
                                                           .devices = snapshot.devices,
                                                           .planned = snapshot.planned,
-                                                          .scopes = snapshot.scopes});
+                                                          .scopes = snapshot.scopes,
+                                                          .others = {},
+                                                          .threads = {}});
     return fmt::format(
         "\n{}\n{}", process_title(one),
         text.empty() ? "  everything it used was destroyed before it ended\n" : text);
