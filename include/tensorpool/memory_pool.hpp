@@ -199,13 +199,17 @@ struct TENSORPOOL_API GlobalPool {
     };
     static Answer try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
     static Answer try_allocate_zeroed(std::size_t bytes) noexcept;
-    /// Makes room for `bytes` in the block at `p` without copying its content: at the same address
-    /// or, by moving its pages, at another. Returns nullptr, with the block unchanged, if that is
-    /// not possible.
-    static void* lengthen(void* p, std::size_t bytes) noexcept;
+    /// Makes the block of whole pages at `p` longer or shorter, to `bytes`, without copying its
+    /// content: at the same address or, by moving its pages, at another. Returns nullptr, with the
+    /// block unchanged, if that is not possible.
+    static void* resize_pages(void* p, std::size_t bytes) noexcept;
     /// Returns whether a resize to `bytes` bytes must allocate a new block in place of the one at
     /// `p`: a BudgetScope of the calling thread charges another budget than the block's.
     static bool must_charge(const void* p, std::size_t bytes) noexcept;
+    /// Gives the free memory of all pools of the process back to the system. Returns its bytes.
+    static std::size_t trim_all() noexcept;
+    /// Returns the pool if it was used before, or nullptr.
+    static MemoryPool* used() noexcept;
     /// Frees the block at `p`. Returns false if `p`, an address within `pool_addresses`, lies in
     /// memory that others mapped there.
     static bool deallocate(void* p) noexcept;

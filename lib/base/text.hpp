@@ -27,6 +27,14 @@ private:
     char text_[24];
 };
 
+/// Returns the text of an enumerator, or `unknown` for a value without one.
+template <std::size_t count, class Enumeration>
+constexpr const char* text_of(const char* const (&texts)[count], Enumeration value,
+                              const char* unknown = "?") noexcept {
+    const auto index = static_cast<std::size_t>(value);
+    return index < count ? texts[index] : unknown;
+}
+
 /// Appends formatted text to the caller's buffer. Text that does not fit is cut off; the buffer
 /// always ends with a zero. Allocates nothing.
 class FixedText {

@@ -2,20 +2,43 @@
 
 #include <atomic>
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
 
 /// The next allocator in the order in which the loader looks up names: the C library's, or one that
 /// follows this library in LD_PRELOAD. It is found at the first call of each process, which the
 /// loader itself makes in most cases.
 namespace tensorpool::interpose {
 
-/// A function of the next allocator. Relaxed: it leads to code, not to data that must be visible.
+/// Called if the next allocator refused a request: gives the free memory of all pools back to the
+/// system. Returns whether there was any, so that the same request may succeed.
+bool gave_memory_back() noexcept;
+
+/// Returns the block that `request()` gets, or gets after the pools gave their free memory back.
+template <class Request>
+void* next_block(std::size_t bytes, Request request) noexcept {
+    void* const block = request();
+    if (block == nullptr && bytes != 0 && gave_memory_back()) [[unlikely]]
+        return request();
+    return block;
+}
+
+/// A function of the next allocator. The last argument of one that returns a block is a size.
+/// Relaxed: it leads to code, not to data that must be visible.
 template <class Result, class... Arguments>
 class NextFunction {
 public:
     using Pointer = Result (*)(Arguments...) noexcept;
 
     explicit constexpr NextFunction(Pointer first) noexcept : function_(first) {}
-    Result operator()(Arguments... arguments) const noexcept { return get()(arguments...); }
+    Result operator()(Arguments... arguments) const noexcept {
+        if constexpr (std::is_same_v<Result, void*>) {
+            const auto bytes = std::get<sizeof...(Arguments) - 1>(std::tie(arguments...));
+            return next_block(bytes, [&] { return get()(arguments...); });
+        } else {
+            return get()(arguments...);
+        }
+    }
     Pointer get() const noexcept { return function_.load(std::memory_order_relaxed); }
     void set(Pointer function) noexcept { function_.store(function, std::memory_order_relaxed); }
 

@@ -70,11 +70,11 @@ void* allocate_whole_pages(PoolParts& pool, blocks::Cache* cache, const Request&
 /// Frees a block of whole pages whose pointer was checked. Returns whether it is time to look after
 /// retention, which this function has done then.
 bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept;
-/// Grows the block in use at `p` to at least `bytes` bytes without copying its content. Returns the
-/// address of the block, which changes if its pages were moved. Returns nullptr and leaves the
-/// block unchanged if it cannot grow, is not a block of whole pages of this pool, or holds `bytes`
-/// already.
-void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noexcept;
+/// Makes the block in use at `p` longer or shorter without copying its content, so that it holds
+/// `bytes` bytes. Returns the address of the block, which changes if its pages were moved. Returns
+/// nullptr and leaves the block unchanged if it cannot grow, is not a block of whole pages of this
+/// pool, or would have as many pages as before or none.
+void* resize_without_copy(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noexcept;
 /// Returns whether whole pages for which `found` stands may serve a block of `bytes` bytes in
 /// place: at least half of them stays in use.
 bool shrinks_in_place(const Found& found, std::size_t bytes) noexcept;

@@ -79,8 +79,8 @@ using AllocatePages = void* (*)(PoolParts& pool, blocks::Cache* cache, const Req
                                 SlowPath& path) noexcept;
 void* watch_pages(PoolParts& pool, const Request& request, SlowPath& path,
                   AllocatePages allocate) noexcept;
-/// Notes that a block of whole pages was lengthened: it counts as a new one.
-void watch_lengthened(PoolParts& pool, Span& span, std::size_t bytes) noexcept;
+/// Notes that a block of whole pages was made longer or shorter: it counts as a new one.
+void watch_resized(PoolParts& pool, Span& span, std::size_t bytes) noexcept;
 
 /// Measures what the free of a watcher's block costs the thread, from its construction to its
 /// destruction. `watcher` is the number of the watcher plus 1, or 0 for none.

@@ -95,9 +95,7 @@ public:
     void add(PageRange range) noexcept {
         if (range.is_empty()) return;
         bytes_ += range.size();
-        const auto next = std::find_if(ranges_.begin(), ranges_.end(), [&](const PageRange& known) {
-            return known.begin >= range.end;
-        });
+        const auto next = std::ranges::lower_bound(ranges_, range.end, {}, &PageRange::begin);
         const bool joins_next = next != ranges_.end() && next->begin == range.end;
         const bool joins_last = next != ranges_.begin() && std::prev(next)->end == range.begin;
         if (joins_last) {

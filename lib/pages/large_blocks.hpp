@@ -173,6 +173,12 @@ public:
         if (heap_.extend(span, pages, path)) return true;
         return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
     }
+    /// Shortens a block in place to the pages of `bytes` bytes. Returns false, and changes nothing,
+    /// if these are not fewer or there is no memory for a record.
+    bool shorten(Span& span, std::size_t bytes) noexcept {
+        const PageCount pages = pages_of(bytes);
+        return pages < span.pages && heap_.shorten(span, pages);
+    }
     /// Returns whether the span behind the block is a free large block that is kept here or by a
     /// thread. Such a block can join the free extents once it is given to the heap.
     bool waits_behind(const Span& span) const noexcept;

@@ -115,9 +115,17 @@ GlobalPool::Answer GlobalPool::try_allocate_zeroed(std::size_t bytes) noexcept {
     return answer(block, path.refusal);
 }
 
-void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
+void* GlobalPool::resize_pages(void* p, std::size_t bytes) noexcept {
     Pool* const pool = global_pool.pool.pool_if_set_up();
-    return pool == nullptr ? nullptr : pool->lengthen(p, bytes);
+    return pool == nullptr ? nullptr : pool->resize_pages(p, bytes);
+}
+
+std::size_t GlobalPool::trim_all() noexcept {
+    return trim_all_pools();
+}
+
+MemoryPool* GlobalPool::used() noexcept {
+    return global_pool.pool.pool_if_set_up() == nullptr ? nullptr : &global_pool.pool;
 }
 
 bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {

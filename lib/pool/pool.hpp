@@ -149,8 +149,8 @@ public:
     /// Resizes the block at `p`, which may move. Throws AllocationError, and leaves the block as it
     /// is, on failure. REQUIRES: the block has the default alignment, and `new_bytes` is not 0.
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
-    /// See kinds::lengthen.
-    void* lengthen(void* p, std::size_t bytes) noexcept;
+    /// See kinds::resize_without_copy.
+    void* resize_pages(void* p, std::size_t bytes) noexcept;
     /// Frees a block, or reports a misuse.
     void deallocate(void* p, const FreedAs& freed = {}) noexcept;
     /// Describes a request that was refused.

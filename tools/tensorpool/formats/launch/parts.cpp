@@ -1,0 +1,280 @@
+#include "formats/launch/launch.hpp"
+
+#include <elf.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "common/printable.hpp"
+#include "common/settings.hpp"
+
+namespace tensorpool::command::launch {
+namespace {
+
+/// The interpreter of a script may be a script itself; the kernel follows this many.
+constexpr int max_interpreters = 5;
+
+bool can_be_run(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+           ::access(path.c_str(), X_OK) == 0;
+}
+
+template <class Header>
+bool read_at(std::ifstream& file, std::uint64_t offset, Header& header) {
+    file.seekg(static_cast<std::streamoff>(offset));
+    return static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header));
+}
+
+/// Returns the interpreter from a first line such as "#! /usr/bin/env python3", or nothing if the
+/// file is not a script.
+std::optional<std::string> interpreter_of(std::ifstream& file) {
+    std::array<char, 256> begin{};
+    file.read(begin.data(), begin.size() - 1);
+    file.clear();
+    if (begin[0] != '#' || begin[1] != '!') return std::nullopt;
+    std::istringstream line(begin.data() + 2);
+    std::string path;
+    line >> path;
+    return path;
+}
+
+bool names_a_loader(std::ifstream& file, const Elf64_Ehdr& header) {
+    for (unsigned i = 0; i < header.e_phnum; ++i) {
+        Elf64_Phdr part{};
+        if (!read_at(file, header.e_phoff + std::uint64_t{i} * header.e_phentsize, part)) break;
+        if (part.p_type == PT_INTERP) return true;
+    }
+    return false;
+}
+
+unsigned own_machine() {
+    std::ifstream self("/proc/self/exe", std::ios::binary);
+    Elf64_Ehdr header{};
+    return read_at(self, 0, header) ? header.e_machine : 0U;
+}
+
+std::string problem_of_rights(const std::string& path) {
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0) return "";
+    const bool as_other_user = (status.st_mode & S_ISUID) != 0 && status.st_uid != ::getuid();
+    const bool as_other_group = (status.st_mode & S_ISGID) != 0 && status.st_gid != ::getgid();
+    const bool has_capabilities =
+        ::getuid() != 0 && ::getxattr(path.c_str(), "security.capability", nullptr, 0) > 0;
+    if (!as_other_user && !as_other_group && !has_capabilities) return "";
+    return printable(path) + " runs with elevated privileges, so the loader ignores LD_PRELOAD";
+}
+
+std::string problem_of_image(std::ifstream& file, const std::string& path) {
+    Elf64_Ehdr header{};
+    if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
+    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != own_machine()) {
+        return printable(path) + " is for another processor type than tensorpool";
+    }
+    if (names_a_loader(file, header)) return "";
+    return printable(path) + " is statically linked, so no library can be preloaded";
+}
+
+// parts.cmake defines TENSORPOOL_RUN_…: paths relative to the folder of the command.
+
+namespace fs = std::filesystem;
+
+/// Joins paths; operator/ leaves an absolute path unchanged.
+fs::path path_from(const fs::path& folder, const char* path) {
+    return (folder / path).lexically_normal();
+}
+
+/// Returns the build folder if the command lies in the one that built it; otherwise "".
+fs::path build_folder_of(const fs::path& folder) {
+    constexpr std::string_view position = "/" TENSORPOOL_RUN_FOLDER_IN_BUILD;
+    std::string text = folder;
+    if (!text.ends_with(position)) return {};
+    text.resize(text.size() - position.size());
+    std::error_code ignored;
+    return fs::exists(text + "/cmake_install.cmake", ignored) ? fs::path(text) : fs::path();
+}
+
+#ifdef TENSORPOOL_RUN_SHARED
+constexpr bool is_shared = true;
+#else
+constexpr bool is_shared = false;
+#endif
+constexpr const char* not_shared =
+    "this tensorpool was built with BUILD_SHARED_LIBS=OFF, but run needs the pool in a shared "
+    "library: build the preset `shared`";
+
+bool is_there(const fs::path& path) {
+    std::error_code ignored;
+    return fs::exists(path, ignored);
+}
+
+/// Checked here because a wrong path in LD_PRELOAD only costs each process a line on stderr, and
+/// the program runs on glibc's malloc.
+std::string problem_of_malloc(const PartPaths& paths, const std::string& program) {
+    const std::string path = paths.interposer;
+    if (!is_there(path)) return printable(path) + " does not exist: the installation is incomplete";
+    if (path.find_first_of(" :") != std::string::npos) {
+        return fmt::format("'{}' has a space or a colon, which LD_PRELOAD does not allow: move it",
+                           printable(path));
+    }
+    return program.empty() ? "" : problem_of_preloading(program);
+}
+
+bool has_module(const fs::path& package) {
+    std::error_code ignored;
+    for (const fs::directory_entry& file : fs::directory_iterator(package, ignored)) {
+        if (file.path().filename().string().starts_with("_tensorpool.")) return true;
+    }
+    return false;
+}
+
+std::string problem_of_python(const PartPaths& paths) {
+    if (!has_module(paths.package)) {
+        return fmt::format(
+            "{} has no module: it is built if the Debian packages python3-dev, "
+            "python3-numpy and pybind11-dev are installed",
+            printable(paths.package.string()));
+    }
+    const std::string folder = paths.site_folder;
+    if (!is_there(paths.site_folder / "sitecustomize.py")) {
+        return printable(folder) +
+               "/sitecustomize.py does not exist: the installation is incomplete";
+    }
+    if (folder.find(':') == std::string::npos) return "";
+    return fmt::format("'{}' has a colon, which PYTHONPATH does not allow: move it",
+                       printable(folder));
+}
+
+std::string problem_of_torch(const PartPaths& paths) {
+    if (std::string problem = problem_of_python(paths); !problem.empty()) return problem;
+    if (is_there(paths.torch) && is_there(paths.package / "_torch.py")) return "";
+    return fmt::format(
+        "{} does not exist: it is built if the Debian package libtorch-dev is installed",
+        printable(paths.torch.string()));
+}
+
+std::string problem_of(Part part, const PartPaths& paths, const std::string& program) {
+    if (part == Part::profile) return "";
+    if (!is_shared) return not_shared;
+    switch (part) {
+        case Part::malloc:
+            return problem_of_malloc(paths, program);
+        case Part::numpy:
+        case Part::holders:
+            return problem_of_python(paths);
+        case Part::torch:
+            return problem_of_torch(paths);
+        case Part::profile:
+            break;
+    }
+    return "";
+}
+
+bool is_known(const std::string& name) {
+    return std::ranges::any_of(all_parts, [&](Part part) { return name_of(part) == name; });
+}
+
+/// Whether the part is enabled only if it is named, and others are enabled as if it were not.
+bool is_beside_others(std::string_view name) {
+    return name == name_of(Part::holders) || name == name_of(Part::profile);
+}
+
+void check_names(const std::vector<std::string>& with) {
+    for (const std::string& name : with) {
+        if (is_known(name) || (name == "none" && with.size() == 1)) continue;
+        throw CommandError(wrong_usage,
+                           fmt::format("run: --with {}: expected malloc, numpy, torch, holders, "
+                                       "profile, several of them separated by commas, or none",
+                                       printable(name)));
+    }
+}
+
+}  // namespace
+
+std::string find_program(const std::string& word) {
+    if (word.find('/') != std::string::npos) return word;
+    const char* const folders = std::getenv("PATH");
+    std::istringstream path(folders != nullptr ? folders : "/bin:/usr/bin");
+    for (std::string folder; std::getline(path, folder, ':');) {
+        std::string file = (folder.empty() ? "." : folder) + '/' + word;
+        if (can_be_run(file)) return file;
+    }
+    return "";
+}
+
+std::string problem_of_preloading(const std::string& path) {
+    std::string image = path;
+    for (int i = 0; i < max_interpreters; ++i) {
+        std::ifstream file(image, std::ios::binary);
+        const std::optional<std::string> interpreter = interpreter_of(file);
+        if (!interpreter) {
+            const std::string problem = problem_of_rights(image);
+            return problem.empty() ? problem_of_image(file, image) : problem;
+        }
+        image = *interpreter;
+    }
+    return "";
+}
+
+PartPaths part_paths_beside(const fs::path& folder) {
+    if (const fs::path build = build_folder_of(folder); !build.empty()) {
+        return {build / "lib/interpose/libtensorpool_interpose.so",
+                build / "lib/libtensorpool_torch.so", build / "python/tensorpool",
+                build / "python_site"};
+    }
+    const fs::path libraries = path_from(folder, TENSORPOOL_RUN_LIBRARIES);
+    return {libraries / "libtensorpool_interpose.so", libraries / "libtensorpool_torch.so",
+            path_from(folder, TENSORPOOL_RUN_PYTHON) / "tensorpool",
+            path_from(folder, TENSORPOOL_RUN_DATA) / "python_site"};
+}
+
+PartPaths find_part_paths() {
+    return part_paths_beside(fs::read_symlink("/proc/self/exe").parent_path());
+}
+
+std::string_view name_of(Part part) noexcept {
+    constexpr std::string_view names[] = {"malloc", "numpy", "torch", "holders", "profile"};
+    return names[static_cast<std::size_t>(part)];
+}
+
+std::string_view title_of(Part part) noexcept {
+    constexpr std::string_view titles[] = {"malloc", "NumPy", "PyTorch", "holders", "profile"};
+    return titles[static_cast<std::size_t>(part)];
+}
+
+std::vector<PlannedPart> plan_parts(const std::vector<std::string>& with, const PartPaths& paths,
+                                    const std::string& program) {
+    check_names(with);
+    const bool by_default = std::ranges::all_of(with, is_beside_others);
+    std::vector<PlannedPart> parts;
+    for (const Part part : all_parts) {
+        const bool named = std::ranges::find(with, name_of(part)) != with.end();
+        if (!named && (!by_default || is_beside_others(name_of(part)))) continue;
+        parts.push_back({part, problem_of(part, paths, program)});
+        if (!named || parts.back().is_put()) continue;
+        throw CommandError(run_failed,
+                           fmt::format("run: --with {}: {}", name_of(part), parts.back().problem));
+    }
+    if (with.empty() && !is_shared) {
+        throw CommandError(run_failed,
+                           fmt::format("run: {}; or use --with none, for a program that uses "
+                                       "tensorpool itself",
+                                       not_shared));
+    }
+    return parts;
+}
+
+bool is_put(const std::vector<PlannedPart>& parts, Part part) noexcept {
+    return std::ranges::any_of(
+        parts, [&](const PlannedPart& one) { return one.part == part && one.is_put(); });
+}
+
+}  // namespace tensorpool::command::launch
