@@ -57,19 +57,14 @@ void PoolRequests::remember(void* block, std::size_t bytes, std::size_t alignmen
 }
 
 void PoolRequests::count(Answer answer, std::size_t pool_bytes) noexcept {
-    switch (answer) {
-        case Answer::too_large:
-            return totals_.count_missed(totals_.too_large, pool_bytes);
-        case Answer::out_of_order:
-            return totals_.count_missed(totals_.out_of_order, pool_bytes);
-        case Answer::unknown:
-            return totals_.count_missed(totals_.unknown, pool_bytes);
-        case Answer::still_in_use:
-            return totals_.count_missed(totals_.still_in_use, pool_bytes);
-        case Answer::served:
-        case Answer::left_to_pool:
-            return totals_.count_from_pool(pool_bytes);
+    if (answer == Answer::served || answer == Answer::left_to_pool) {
+        return totals_.count_from_pool(pool_bytes);
     }
+    auto& misses = answer == Answer::too_large      ? totals_.too_large
+                   : answer == Answer::out_of_order ? totals_.out_of_order
+                   : answer == Answer::unknown      ? totals_.unknown
+                                                    : totals_.still_in_use;
+    totals_.count_missed(misses, pool_bytes);
 }
 
 bool PoolRequests::note_free(void* p) noexcept {
