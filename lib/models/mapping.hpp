@@ -59,7 +59,7 @@ inline FilePart check_part(const std::string& path, FilePart wanted, std::uint64
 
 inline platform::InputFile open_file(const std::string& path) {
     std::error_code error;
-    platform::InputFile file = platform::InputFile::open(path, error);
+    platform::InputFile file = platform::InputFile::open(path.c_str(), error);
     if (error) throw std::system_error(error, "tensorpool: map " + path);
     check_kind(path, file.kind());
     return file;

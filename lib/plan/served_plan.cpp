@@ -5,7 +5,7 @@
 #include <boost/icl/split_interval_map.hpp>
 
 #include "base/never_destroyed.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::planned {

@@ -3,10 +3,8 @@
 #include "blocks/marked_set.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
-#include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
@@ -230,18 +228,18 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         events::record(TraceAction::resize, parts_.id(), p, new_bytes);
         return p;
     }
-    if (void* const longer = lengthen(p, new_bytes)) return longer;
+    if (void* const resized = resize_pages(p, new_bytes)) return resized;
     void* const moved = allocate_or_throw({new_bytes, smallest_block_bytes});
     std::memcpy(moved, p, std::min(old_bytes, new_bytes));
     deallocate(p);
     return moved;
 }
 
-void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
+void* Pool::resize_pages(void* p, std::size_t bytes) noexcept {
     SlowPath path;
-    void* const longer = kinds::lengthen(parts_, p, bytes, path);
+    void* const resized = kinds::resize_without_copy(parts_, p, bytes, path);
     end_slow_path(path);
-    return longer;
+    return resized;
 }
 
 // How a free travels ---------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 #include <exception>
 
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "pool/pool.hpp"
 #include "rest/stash_group.hpp"
 #include "rest/stash_state.hpp"

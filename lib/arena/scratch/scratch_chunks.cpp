@@ -66,16 +66,17 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
     const std::size_t page = platform::page_bytes();
     needed = base::align_up(needed, page);
     wanted = std::max(needed, base::align_up(wanted, page));
-    limits::CommitBudget& budget = limits::commit_budget();
+    limits::CommitAccount account(limits::commit_budget());
+    limits::BudgetRequest request;
     bool tried = false;
     const std::size_t bytes =
-        budget.take_and_get(needed, wanted, surplus_fraction, page, [&](std::size_t got) {
+        account.take_and_get(needed, wanted, surplus_fraction, page, request, [&](std::size_t got) {
             tried = true;
             return append(platform::map(got, std::max(alignment, page)), got);
         });
     if (bytes != 0) return bytes;
     refusal = tried ? Refusal{"address space", platform::available_address_space()}
-                    : budget.refuse(needed, false);
+                    : account.refuse(needed, false, request);
     refusal.missing = 0;  // counts the pages of a pool only
     return 0;
 }

@@ -2,8 +2,7 @@
 
 #include "rest/map/map_state.hpp"
 
-#include "base/never_destroyed.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
 

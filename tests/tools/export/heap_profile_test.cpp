@@ -1,10 +1,6 @@
 #include <gtest/gtest.h>
 #include <link.h>
-#include <sys/inotify.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <cmath>
 #include <filesystem>
 #include <regex>
 
@@ -15,7 +11,7 @@
 
 namespace tensorpool::command::export_ {
 
-// Outside the anonymous namespace, so that jeprof finds its symbol.
+// Outside the anonymous namespace, so that its symbol is exported.
 [[gnu::noinline]] int function_that_allocates(int value) {
     return value * 5 + 2;
 }
@@ -40,14 +36,13 @@ TEST(HeapProfile, CountsByStack) {
     made.deallocate(0x10000, 512);
     made.allocate(0x30000, 9);  // not sampled
     const std::string text = profile_of(made, At::end);
-    EXPECT_TRUE(
-        text.starts_with("heap profile:      1:      700 [     2:     1200] @ heap_v2/1000\n"))
-        << text;
-    EXPECT_NE(text.find("\n     1:      700 [     2:     1200] @ 0x20000001010 0x20000002021\n"),
+    EXPECT_NE(text.find("heap profile:      1:      700 [     2:     1200] @ heap_v2/1000\n"),
               std::string::npos)
         << text;
-    EXPECT_NE(text.find("\nMAPPED_LIBRARIES:\n20000000000-20000003000 r-xp 00000000 00:00 0 "
-                        "/nowhere/a?b.so\n"),
+    EXPECT_NE(text.find("0x0000000000001000 a b.so+0x1010\n0x0000000000002000 a b.so+0x2020\n"),
+              std::string::npos)
+        << text;
+    EXPECT_NE(text.find("\n     1:      700 [     2:     1200] @ 0x1000 0x2001\n"),
               std::string::npos)
         << text;
 }
@@ -58,14 +53,15 @@ TEST(HeapProfile, OfThePeakOmitsLaterBlocks) {
     made.allocate(0x10000, 500).stack = stack;
     made.deallocate(0x10000, 512);
     made.allocate(0x10000, 100).stack = stack;
-    EXPECT_TRUE(profile_of(made, At::peak)
-                    .starts_with("heap profile:      1:      500 [     1:      500]"));
+    EXPECT_NE(profile_of(made, At::peak).find("heap profile:      1:      500 [     1:      500]"),
+              std::string::npos);
 }
 
 bool has_jeprof() {
     return std::filesystem::exists("/usr/bin/jeprof");
 }
 
+#ifdef TENSORPOOL_COMMAND_HAS_LIBDW
 TEST(HeapProfile, IsReadByJeprofWithItsSymbols) {
     if (!has_jeprof()) GTEST_SKIP() << "install the Debian package libjemalloc-dev";
     std::uint64_t base = 0;
@@ -83,12 +79,13 @@ TEST(HeapProfile, IsReadByJeprofWithItsSymbols) {
     made.allocate(0x10000, 3 << 20).stack = made.stack({{module, address}, {module, address + 4}});
     const photos::TemporaryFolder folder;
     const std::string path = folder.file("a.heap", profile_of(made, At::peak));
-    const auto printed = testing::printed_by("jeprof --text '" + own + "' '" + path + "' 2>&1");
+    const auto printed = testing::printed_by("jeprof --text '" + path + "' 2>&1");
     EXPECT_EQ(printed.code, 0) << printed.text;
     EXPECT_NE(printed.text.find("function_that_allocates"), std::string::npos) << printed.text;
     // 3 MiB, sampled with probability 1 - exp(-3), are scaled to 3.16 MiB.
     EXPECT_NE(printed.text.find("Total: 3.2 MB"), std::string::npos) << printed.text;
 }
+#endif
 
 TEST(HeapProfile, WithoutStacksIsReadByJeprofByPoolAndScope) {
     if (!has_jeprof()) GTEST_SKIP() << "install the Debian package libjemalloc-dev";
@@ -119,30 +116,6 @@ TEST(HeapProfile, NamesLinesOfPython) {
     EXPECT_NE(text.find("\n     1:      500 [     1:      500] @ 0x1000 0x2001\n"),
               std::string::npos)
         << text;
-}
-
-TEST(LoadedCode, AcceptsAnyModuleAndOffset) {
-    MadeRecording made;
-    const auto module = made.module("/dev/zero");
-    made.stack({{module, (std::uint64_t{1} << 48) - 1}, {99, 5}, {module, 7}});
-    const LoadedCode code(made.recording());
-    EXPECT_EQ(code.address_of({module, (std::uint64_t{1} << 48) - 1}), 0U);
-    EXPECT_EQ(code.address_of({99, 5}), 0U);
-    EXPECT_NE(code.address_of({module, 7}), 0U);
-    EXPECT_EQ(code_segment_of("/dev/zero").address, 0U);
-    EXPECT_EQ(code_segment_of("/nowhere").address, 0U);
-}
-
-TEST(LoadedCode, OpensRegularFilesOnly) {
-    const photos::TemporaryFolder folder;
-    const std::string pipe = folder.path() / "pipe";
-    ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-    const int opened = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-    ASSERT_GE(inotify_add_watch(opened, pipe.c_str(), IN_OPEN), 0);
-    EXPECT_EQ(code_segment_of(pipe).address, 0U);
-    char event[4096];
-    EXPECT_EQ(read(opened, event, sizeof event), -1);
-    close(opened);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "formats/trace/trace_file.hpp"
-#include "inspect/report/reports.hpp"
+#include "inspect/analysis.hpp"
 #include "tools/trace/made_trace.hpp"
 
 namespace tensorpool::command::inspect {

@@ -4,7 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "inspect/report/reports.hpp"
 #include "tools/inspect/made_recording.hpp"
 
 namespace tensorpool::command::inspect {

@@ -43,25 +43,26 @@ TEST(Contents, AreSummarizedByType) {
     // 1,024 elements take 32 blocks of 18 bytes; 2,048 take 64 blocks of 18 or 34 bytes.
     EXPECT_EQ(contents.all.bytes, 1024U + 512 + 4 * 576 + 3 * 1152 + 2176 + 64);
     ASSERT_EQ(contents.by_type.size(), 4U);
-    EXPECT_EQ(contents.by_type[0].type, "Q4_0");
-    EXPECT_EQ(contents.by_type[0].amount, (Amount{7, 4 * 1024 + 3 * 2048, 4 * 576 + 3 * 1152}));
-    EXPECT_EQ(contents.by_type[1].type, "Q8_0");
-    EXPECT_EQ(contents.by_type[2].type, "F32");
-    EXPECT_EQ(contents.by_type[3].type, "F16");
+    EXPECT_EQ(contents.by_type[0].first, "Q4_0");
+    EXPECT_EQ(contents.by_type[0].second, (Amount{7, 4 * 1024 + 3 * 2048, 4 * 576 + 3 * 1152}));
+    EXPECT_EQ(contents.by_type[1].first, "Q8_0");
+    EXPECT_EQ(contents.by_type[2].first, "F32");
+    EXPECT_EQ(contents.by_type[3].first, "F16");
 }
 
 TEST(Contents, AreSummarizedByLayerInTheOrderOfUse) {
     const Summed summed(small_model());
-    const auto& rows = summed.contents.by_location;
+    const auto& locations = summed.contents.by_location;
+    const std::vector<std::pair<TensorLocation, Amount>> rows(locations.begin(), locations.end());
     ASSERT_EQ(rows.size(), 7U);
-    EXPECT_EQ(rows[0].location.part, ModelPart::embeddings);
-    EXPECT_EQ(rows[0].amount, (Amount{1, 256, 512}));
+    EXPECT_EQ(rows[0].first.part, ModelPart::embeddings);
+    EXPECT_EQ(rows[0].second, (Amount{1, 256, 512}));
     for (std::uint32_t layer = 0; layer < 4; ++layer) {
-        EXPECT_EQ(rows[1 + layer].location, (TensorLocation{ModelPart::layer, layer, "blk."}));
-        EXPECT_EQ(rows[1 + layer].amount.tensors, 2U);
+        EXPECT_EQ(rows[1 + layer].first, (TensorLocation{ModelPart::layer, layer, "blk."}));
+        EXPECT_EQ(rows[1 + layer].second.tensors, 2U);
     }
-    EXPECT_EQ(rows[5].location.part, ModelPart::output);
-    EXPECT_EQ(rows[6].location.part, ModelPart::other);
+    EXPECT_EQ(rows[5].first.part, ModelPart::output);
+    EXPECT_EQ(rows[6].first.part, ModelPart::other);
 }
 
 TEST(Contents, ListTheLargestTensorsThenByName) {

@@ -35,6 +35,36 @@ TEST(ReadCsv, AcceptsAFileWithoutBuffers) {
     EXPECT_TRUE(read_csv("lower,upper,size\n", "").lifetimes.empty());
 }
 
+/// Returns the ids of a file whose other columns are the same in each row.
+std::vector<std::string> ids_of(const std::string& rows) {
+    return read_csv("id,lower,upper,size\n" + rows, "").ids;
+}
+
+TEST(ReadCsv, SkipsBlankLinesSpacesAndAByteOrderMark) {
+    EXPECT_EQ(
+        read_csv("\xef\xbb\xbf\n \t\r\n lower , upper\t,size\n\n 1 ,2, 3\t\n\n", "").lifetimes,
+        (std::vector<TensorLifetime>{{1, 2, 3, 1}}));
+}
+
+TEST(ReadCsv, QuotesKeepCommasSpacesAndLinesTogether) {
+    EXPECT_EQ(ids_of("\"a,\"\"b\"\"\" ,1,2,3\n\" c \",1,2,3\r\n\"x\ny\",1,2,3\n\"\",1,2,3"),
+              (std::vector<std::string>{"a,\"b\"", " c ", "x\ny", ""}));
+}
+
+TEST(ReadCsv, CountsLinesWithinQuotes) {
+    EXPECT_EQ(problem_of("id,lower,upper,size\n\"x\ny\", 1,2,z"),
+              "a file: line 3, column 9 (size): found \"z\", expected bytes: a whole number from 0 "
+              "to 2^62 - 1");
+}
+
+TEST(ReadCsv, RejectsUnclosedQuotes) {
+    for (const char* const row : {"a,\"b", "\"a\"\""}) {
+        EXPECT_NE(problem_of(row).find("found an opening quote only"), std::string::npos) << row;
+    }
+    EXPECT_EQ(problem_of("\"id\"b,c"),
+              "a file: line 1, column 5: found text after a closing quote, expected a comma");
+}
+
 TEST(ReadCsv, ReportsThePositionOfInvalidValues) {
     EXPECT_EQ(
         problem_of("id,lower,upper,size\n0,1,2,3\n1,2, 3x,4\n"),

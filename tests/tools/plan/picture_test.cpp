@@ -1,8 +1,9 @@
-#include "plan/report.hpp"
+#include "plan/buffers.hpp"
 
 #include <gtest/gtest.h>
 
 #include <random>
+#include <regex>
 
 namespace tensorpool::command::planning {
 namespace {
@@ -58,6 +59,61 @@ TEST(Picture, NamesItsAxesAndLines) {
     EXPECT_TRUE(holds(svg, ">Offset in bytes</text>"));
     EXPECT_TRUE(holds(svg, ">peak: 10.0 KiB, 100% above</text>"));
     EXPECT_TRUE(holds(svg, ">lower bound: 5.00 KiB</text>"));
+}
+
+/// Returns the labels of an axis, whose texts are of this class.
+std::vector<std::string> labels_of(const std::string& svg, const std::string& kind) {
+    std::vector<std::string> labels;
+    const std::regex label("<text class=\"n " + kind + "\"[^>]*>([^<]*)<");
+    for (auto at = std::sregex_iterator(svg.begin(), svg.end(), label);
+         at != std::sregex_iterator(); ++at) {
+        labels.push_back((*at)[1]);
+    }
+    return labels;
+}
+
+/// One buffer with this lifetime.
+Drawn one(std::int64_t begin, std::int64_t end, std::uint64_t bytes) {
+    Drawn drawn = stack(1, bytes);
+    drawn.buffers.lifetimes = {{begin, end, bytes, 1}};
+    return drawn;
+}
+
+using Labels = std::vector<std::string>;
+
+TEST(Picture, TimesAreRoundAndWhole) {
+    EXPECT_EQ(labels_of(one(0, 100, 1).svg(), "m"),
+              (Labels{"0", "10", "20", "30", "40", "50", "60", "70", "80", "90", "100"}));
+    EXPECT_EQ(labels_of(one(-7, 9, 1).svg(), "m"),
+              (Labels{"-6", "-4", "-2", "0", "2", "4", "6", "8"}));
+    EXPECT_EQ(labels_of(one(3, 5, 1).svg(), "m"), (Labels{"3", "4", "5"}));
+    constexpr std::int64_t far = std::int64_t{1} << 62;  // beyond the precision of doubles
+    EXPECT_LE(labels_of(one(far, far + 1024, 1).svg(), "m").size(), 40U);
+    EXPECT_LE(labels_of(one(-far, far, 1).svg(), "m").size(), 40U);
+}
+
+TEST(Picture, SizesAreRoundAndInOneUnit) {
+    EXPECT_EQ(labels_of(one(0, 1, 1 << 20).svg(), "e"),
+              (Labels{"0", "200 KiB", "400 KiB", "600 KiB", "800 KiB", "1000 KiB"}));
+    EXPECT_EQ(labels_of(one(0, 1, 3 << 20).svg(), "e"),
+              (Labels{"0", "0.5 MiB", "1 MiB", "1.5 MiB", "2 MiB", "2.5 MiB", "3 MiB"}));
+    EXPECT_EQ(labels_of(one(0, 1, 1).svg(), "e"), (Labels{"0", "1 B"}));
+}
+
+TEST(Picture, ShadesMergedBuffersByTheCoveredPart) {
+    // Those at the beginning cover a tenth of their part of the picture, those at the end half of
+    // it.
+    Drawn drawn = stack(0);
+    for (std::uint64_t i = 0; i < 9000; ++i) {
+        const std::int64_t begin = i % 2 == 0 ? 0 : 900;
+        drawn.buffers.lifetimes.push_back({begin, begin + 100, i % 2 == 0 ? 1U : 5U, 1});
+        drawn.buffers.ids.push_back("");
+        drawn.outcome.plan.offsets.push_back(i * 5);
+    }
+    drawn.outcome.plan.peak_bytes = 45'000;
+    const std::string svg = drawn.svg();
+    EXPECT_TRUE(holds(svg, "class=\"s\" fill-opacity=\"0.25\"")) << svg.substr(0, 5000);
+    EXPECT_TRUE(holds(svg, "class=\"s\" fill-opacity=\"0.5\""));
 }
 
 TEST(Picture, DrawsOneLineIfThePeakIsTheLowerBound) {

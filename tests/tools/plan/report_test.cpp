@@ -1,4 +1,4 @@
-#include "plan/report.hpp"
+#include "plan/buffers.hpp"
 
 #include <gtest/gtest.h>
 

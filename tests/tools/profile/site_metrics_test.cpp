@@ -12,9 +12,9 @@ namespace {
 using testing::MadeProfile;
 
 std::vector<MetricFamily> metrics_of(const HeapProfile& profile) {
-    SiteMetrics metrics;
-    metrics.add(name_frames(profile, Value::live));
-    return metrics.families();
+    std::vector<NamedProfile> processes;
+    processes.push_back(name_frames(profile, Value::live));
+    return site_metrics(processes);
 }
 
 std::string site_of(const MetricSample& sample) {
@@ -52,10 +52,10 @@ TEST(SiteMetrics, AreThoseOfTheLargestLines) {
     MadeProfile made;
     for (std::uint64_t line = 1; line <= 30; ++line) made.site({made.python("f", line)}, line);
     const std::vector<MetricFamily> families = metrics_of(made.profile());
-    ASSERT_EQ(families[0].samples.size(), SiteMetrics::max_lines);
+    ASSERT_EQ(families[0].samples.size(), 10U);
     EXPECT_EQ(site_of(families[0].samples[0]), "f at train.py:30");
     EXPECT_EQ(site_of(families[0].samples[9]), "f at train.py:21");
-    EXPECT_EQ(families[1].samples.size(), SiteMetrics::max_lines);
+    EXPECT_EQ(families[1].samples.size(), 10U);
 }
 
 TEST(SiteMetrics, LabelsAreShortAndValidText) {
@@ -64,7 +64,7 @@ TEST(SiteMetrics, LabelsAreShortAndValidText) {
     for (int i = 0; i < 100; ++i) name += "\xc3\xbc\xff";
     made.site({made.python(name, 20)}, 100);
     const std::string site = site_of(metrics_of(made.profile())[0].samples[0]);
-    EXPECT_LE(site.size(), SiteMetrics::max_label_bytes);
+    EXPECT_LE(site.size(), 120U);
     EXPECT_TRUE(site.starts_with("...\xef\xbf\xbd") || site.starts_with("...\xc3\xbc")) << site;
     EXPECT_TRUE(site.ends_with("\xc3\xbc\xef\xbf\xbd at train.py:20")) << site;
 }

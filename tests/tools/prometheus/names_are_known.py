@@ -32,7 +32,8 @@ def check_sources():
         check(f"${name}" in queries, f"no panel uses the variable {name}")
     for panel in dashboard.panels():
         for user in [panel, *panel["targets"]]:
-            check(user["datasource"]["uid"] == "${datasource}", f"{panel['title']}: other source")
+            source = user.get("datasource", panel["datasource"])  # Grafana asks the panel's
+            check(source["uid"] == "${datasource}", f"{panel['title']}: other source")
 
 
 metrics = run(sys.argv[1])

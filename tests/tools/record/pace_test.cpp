@@ -1,4 +1,4 @@
-#include "record/session.hpp"
+#include "record/outcome.hpp"
 
 #include <gtest/gtest.h>
 

@@ -148,7 +148,7 @@ TEST(PlanCompiler, ASingleThreadHasNoStages) {
     for (const StepKind kind : kinds_of(plan, 1)) EXPECT_NE(kind, StepKind::stage);
 }
 
-TEST(PlanCompiler, FloorOffsetsDoNotOverlapInRecordedOrder) {
+TEST(PlanCompiler, OffsetsDoNotOverlapInRecordedOrder) {
     const Plan plan = plan_of(any_recording(5, 1, 2000, 10'000), Offsets::yes);
     ASSERT_EQ(plan.offsets.size(), plan.steps.size());
     std::vector<std::pair<std::uint64_t, std::uint64_t>> held(plan.slots);  // offset, bytes
@@ -168,16 +168,15 @@ TEST(PlanCompiler, FloorOffsetsDoNotOverlapInRecordedOrder) {
     }
 }
 
-TEST(PlanCompiler, PlannedOffsetsLieWithinThePlan) {
-    const Plan plan = compile(any_recording(6, 3, 2000, 10'000), 0, Offsets::no, Offsets::yes);
-    EXPECT_TRUE(plan.offsets.empty());
-    ASSERT_EQ(plan.planned_offsets.size(), plan.steps.size());
-    EXPECT_EQ(plan.statistics.planned_bytes, plan.planned_bytes);
-    EXPECT_GE(plan.planned_bytes, plan.statistics.max_alive_bytes);
+TEST(PlanCompiler, OffsetsLieWithinThePlan) {
+    const Plan plan = plan_of(any_recording(6, 3, 2000, 10'000), Offsets::yes);
+    ASSERT_EQ(plan.offsets.size(), plan.steps.size());
+    EXPECT_EQ(plan.statistics.planned_bytes, plan.offsets_bytes);
+    EXPECT_GE(plan.offsets_bytes, plan.statistics.max_alive_bytes);
     for (std::size_t i = 0; i < plan.steps.size(); ++i) {
         const Step& step = plan.steps[i];
         if (step.kind() == StepKind::stage || step.kind() == StepKind::deallocate) continue;
-        EXPECT_LE(plan.planned_offsets[i] + step.bytes(), plan.planned_bytes);
+        EXPECT_LE(plan.offsets[i] + step.bytes(), plan.offsets_bytes);
     }
 }
 

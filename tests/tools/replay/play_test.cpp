@@ -108,7 +108,7 @@ TEST(PlayDeathTest, DetectsAFailedRequest) {
 }
 
 ReplayAnswer perform_here(const trace::Recording& recording, Calls calls, Touch touch) {
-    const Plan plan = compile(recording, 0, Offsets::yes);
+    const Plan plan = compile(recording, 0, calls == Calls::floor ? Offsets::yes : Offsets::no);
     const Descriptor file = file_of(plan);
     PlanView view;
     EXPECT_TRUE(map_plan(file.number(), view));

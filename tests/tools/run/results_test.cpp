@@ -1,4 +1,4 @@
-#include "common/launch/family.hpp"
+#include "formats/launch/launch.hpp"
 
 #include <gtest/gtest.h>
 

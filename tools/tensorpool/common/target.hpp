@@ -1,8 +1,9 @@
 #pragma once
 
 /// @file
-/// Chooses the process to read, and attaches to it.
+/// Chooses the process to read, attaches to it, and waits for it.
 
+#include <chrono>
 #include <optional>
 
 #include <tensorpool/statistics_reader.hpp>
@@ -26,5 +27,13 @@ StatisticsReader attach_chosen(const Settings& settings);
 
 /// Converts a failure to attach to a message and an exit code.
 CommandError to_command_error(const AttachError& error);
+
+/// Sleeps until `time`, or until the process has ended.
+void pause_until(std::chrono::steady_clock::time_point time, const StatisticsReader& reader);
+
+/// Calls `has_answered` every 2 ms until it returns true, the process has ended, or `patience` is
+/// over. Returns what it returned last.
+bool wait_for_answer(const StatisticsReader& process, std::chrono::nanoseconds patience,
+                     const std::function<bool()>& has_answered);
 
 }  // namespace tensorpool::command

@@ -306,7 +306,7 @@ Explanation explain(const ProcessSnapshot& snapshot, const std::vector<Mapping>&
     const auto add = [&](const char* what, std::uint64_t bytes) {
         rows.push_back({.what = what, .bytes = bytes});
     };
-    add_pools(result, snapshot, resident[MappingKind::pools]);
+    PoolRows(result, snapshot, resident[MappingKind::pools]).make();
 
     AnonymousMemory anonymous(resident, rows);
     std::uint64_t records = 0;
@@ -365,10 +365,6 @@ void add_scopes(Explanation& to, const ProcessSnapshot& snapshot) {
         to.in_use.scopes.push_back({scope.name, std::min(growth, to.in_use.bytes)});
     }
     keep_largest(to.in_use.scopes, to.resident_bytes);
-}
-
-void add_pools(Explanation& to, const ProcessSnapshot& snapshot, std::uint64_t resident) {
-    PoolRows(to, snapshot, resident).make();
 }
 
 }  // namespace tensorpool::command::explain

@@ -119,10 +119,6 @@ struct Explanation {
 Explanation explain(const ProcessSnapshot& snapshot, const std::vector<Mapping>& mappings,
                     const ReadWord& read_word = {});
 
-/// Adds the rows for the memory of pools, of which `resident` bytes are resident, and their blocks
-/// in use.
-void add_pools(Explanation& to, const ProcessSnapshot& snapshot, std::uint64_t resident);
-
 /// Divides the blocks in use by call site. At most ten sites are named, each with at least 1 % of
 /// the resident memory.
 void add_sites(Explanation& to, const profile::NamedProfile& named);

@@ -122,8 +122,7 @@ constexpr const char* footer =
     "Examples:\n"
     "  tensorpool export train.trace -f torch -o train.pickle   PyTorch's memory_viz\n"
     "  tensorpool export train.trace -f heap -o train.heap\n"
-    "  jeprof --text train.heap                                 by pool and scope\n"
-    "  jeprof --text $(which python3) train.heap                with sampled stacks\n"
+    "  jeprof --text train.heap\n"
     "  tensorpool export train.trace -f chrome -o train.json    ui.perfetto.dev\n"
     "  tensorpool export train.trace -f rmm -o train.csv        RMM's replay";
 
@@ -133,10 +132,11 @@ constexpr const char* details =
     "what pools reserve. Each allocator of device memory follows as a device of its own, with its "
     "slabs as segments and with its streams. The history ends at the chosen moment.\n\n"
     "heap is a profile of gperftools, by call stack if stacks were sampled, otherwise by pool and "
-    "scope. chrome holds the live bytes of each pool over time (thinned), scopes, and failed "
-    "requests. rmm is the log of RMM's logging_resource_adaptor. That format has no processes: "
-    "addresses of the second process are moved by 2^48, of the third by twice that, and so on, "
-    "followed by those of each allocator of device memory.\n";
+    "scope. It contains the names of functions and lines, so that readers need no program. chrome "
+    "holds the live bytes of each pool over time (thinned), scopes, and failed requests. rmm is "
+    "the log of RMM's logging_resource_adaptor. That format has no processes: addresses of the "
+    "second process are moved by 2^48, of the third by twice that, and so on, followed by those of "
+    "each allocator of device memory.\n";
 
 }  // namespace
 

@@ -9,32 +9,6 @@
 
 namespace tensorpool::command::export_ {
 
-struct CodeSegment {
-    std::uint64_t file_offset = 0;
-    std::uint64_t address = 0;
-};
-/// Returns the first executable segment of a 64-bit ELF file of this machine's byte order, or zeros
-/// for any other file. Opens only regular files.
-CodeSegment code_segment_of(const std::string& path);
-
-/// Artificial addresses for frames, as if all modules of all processes were loaded into one.
-class LoadedCode {
-public:
-    explicit LoadedCode(const trace::Recording& recording);
-
-    std::uint64_t address_of(trace::RecordedFrame frame) const;
-    /// Returns the modules as lines in the format of /proc/PID/maps.
-    std::string maps() const;
-
-private:
-    struct Module {
-        std::uint64_t base = 0;
-        std::uint64_t max_offset = 0;  // of all frames in this module
-    };
-    const trace::Recording& recording_;
-    std::map<std::string, Module> modules_;  // indexed by path
-};
-
 using trace::Range;
 
 /// The slabs of a device's allocator over time. Slabs that touch are merged.
@@ -96,8 +70,8 @@ std::uint64_t write_snapshot(const History& history, Moment moment, std::uint64_
                              WrittenFile& file);
 
 /// Writes a heap profile of gperftools, for jeprof and pprof: the blocks alive at the moment, and
-/// all blocks allocated until then, by sampled call stack. If no stacks were sampled, the profile
-/// is by pool and scope, with their names as symbols.
+/// all blocks allocated until then, by sampled call stack, or by pool and scope if no stacks were
+/// sampled. It contains all names, so that readers need no program.
 void write_heap_profile(const History& history, Moment moment, WrittenFile& file);
 
 /// Writes a trace for the viewers of Chrome and Perfetto: the live bytes of each pool, arena,

@@ -57,7 +57,7 @@ std::string line_of(const History& history, std::uint32_t call, const char* acti
 
 void write_rmm_log(const History& history, WrittenFile& file) {
     const Recording& recording = history.recording();
-    file.write("Thread,Time,Action,Pointer,Size,Stream\n");
+    file.write(fmt::format("{}\n", trace::rmm_log_beginning));
     const Addresses addresses(recording);
     std::uint32_t written = 0;  // calls whose failures have been written
     const auto refusals_before = [&](std::uint32_t call) {

@@ -29,6 +29,16 @@ std::string entry(const std::string& name, const std::string& description) {
     return text;
 }
 
+/// Returns the placeholders of the positional arguments, such as FILE.
+std::vector<std::string> required_arguments(const CLI::App& app) {
+    std::vector<std::string> words;
+    for (const CLI::Option* const option : app.get_options()) {
+        if (!option->nonpositional() && !option->get_option_text().empty())
+            words.push_back(option->get_option_text());
+    }
+    return words;
+}
+
 std::string usage(const CLI::App& app) {
     const CLI::App* const parent = app.get_parent();
     std::string line = "Usage: " + (parent != nullptr ? parent->get_name() + ' ' : "");
@@ -63,6 +73,34 @@ private:
     bool literal_ = false;
     bool apart_ = false;
 };
+
+/// Returns paragraphs, which empty lines separate in `text`. Lines that begin with two spaces are
+/// printed verbatim.
+std::string paragraphs(std::string_view text) {
+    Paragraphs made;
+    std::istringstream lines{std::string(text)};
+    for (std::string line; std::getline(lines, line);) made.add(line);
+    return made.end();
+}
+
+/// Returns the head of a page: its name (such as "tensorpool-top"), its section, and a one-sentence
+/// description.
+std::string page_head(std::string_view name, int section_number, std::string_view sentence) {
+    std::string title;
+    for (const char c : name)
+        title += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return fmt::format(".TH {} {} \"\" \"tensorpool {}\" \"tensorpool\"\n.SH NAME\n{} \\- {}\n",
+                       roff(title), section_number, TENSORPOOL_VERSION, roff(name), roff(sentence));
+}
+
+std::string section(std::string_view title) {
+    return fmt::format(".SH {}\n", roff(title));
+}
+
+/// Returns a bold name with an indented description below it.
+std::string item(std::string_view name, std::string_view description) {
+    return fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(description));
+}
 
 std::string see_also(const CLI::App& app) {
     std::string names;
@@ -148,116 +186,6 @@ std::string options_of(const CLI::App& app) {
     return words;
 }
 
-void write(const std::string& path, const std::string& text) {
-    std::ofstream file(path);
-    file << text;
-    if (file.close(), !file) {
-        throw CommandError(finding, path + " cannot be written; name a writable folder");
-    }
-}
-
-int write_manual(const CLI::App& app, const Settings& settings, const std::string& folder) {
-    write(folder + "/tensorpool.1", overview_page(app));
-    for (const CLI::App* const sub : shown_subcommands(app)) {
-        write(folder + "/tensorpool-" + sub->get_name() + ".1", subcommand_page(*sub, settings));
-    }
-    write(folder + "/tensorpool-metrics.7", metrics_page());
-    write(folder + "/tensorpool.bash", bash_completion(app));
-    return success;
-}
-
-}  // namespace
-
-std::string names_of(const CLI::Option& option) {
-    std::string names;
-    for (const std::string& name : option.get_snames()) names += ", -" + name;
-    for (const std::string& name : option.get_lnames()) names += ", --" + name;
-    names.erase(0, 2);
-    if (!option.get_option_text().empty()) names += ' ' + option.get_option_text();
-    return names;
-}
-
-std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
-    std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) {
-        return option->nonpositional() && !option->get_group().empty();
-    });
-    // std::ranges::stable_partition is not used, because clang 14 does not compile libstdc++ 12's
-    // return type.
-    std::stable_partition(options.begin(), options.end(),
-                          [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
-    return options;
-}
-
-std::vector<std::string> required_arguments(const CLI::App& app) {
-    std::vector<std::string> words;
-    for (const CLI::Option* const option : app.get_options()) {
-        if (!option->nonpositional() && !option->get_option_text().empty())
-            words.push_back(option->get_option_text());
-    }
-    return words;
-}
-
-std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
-    return app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
-}
-
-std::string help_text(const CLI::App& app) {
-    std::string text;
-    for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
-    // With this many subcommands, a screen has no room for empty lines or titles here.
-    const bool has_room = shown_subcommands(app).empty();
-    const char* const gap = has_room ? "\n" : "";
-    text += gap + usage(app);
-    for (const CLI::App* const sub : shown_subcommands(app)) {
-        text += entry(sub->get_name(), sub->get_description());
-    }
-    if (has_room) text += "\nOptions:\n";
-    for (const CLI::Option* const option : shown_options(app)) {
-        text += entry(names_of(*option), option->get_description());
-    }
-    return app.get_footer().empty() ? text : text + gap + app.get_footer() + '\n';
-}
-
-std::string roff(std::string_view text) {
-    std::string safe;
-    if (text.starts_with('.') || text.starts_with('\'')) safe = "\\&";
-    for (const char c : text) {
-        if (c == '\\') {
-            safe += "\\e";
-        } else if (c == '-') {
-            safe += "\\-";
-        } else if (c == '`' || c == '\'') {
-            safe += c == '`' ? "\\(ga" : "\\(aq";
-        } else {
-            safe += c;
-        }
-    }
-    return safe;
-}
-
-std::string page_head(std::string_view name, int section_number, std::string_view sentence) {
-    std::string title;
-    for (const char c : name)
-        title += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return fmt::format(".TH {} {} \"\" \"tensorpool {}\" \"tensorpool\"\n.SH NAME\n{} \\- {}\n",
-                       roff(title), section_number, TENSORPOOL_VERSION, roff(name), roff(sentence));
-}
-
-std::string section(std::string_view title) {
-    return fmt::format(".SH {}\n", roff(title));
-}
-
-std::string item(std::string_view name, std::string_view description) {
-    return fmt::format(".TP\n\\fB{}\\fR\n{}\n", roff(name), roff(description));
-}
-
-std::string paragraphs(std::string_view text) {
-    Paragraphs made;
-    std::istringstream lines{std::string(text)};
-    for (std::string line; std::getline(lines, line);) made.add(line);
-    return made.end();
-}
-
 std::string overview_page(const CLI::App& app) {
     std::string text = page_head(app.get_name(), 1, "show where the memory of programs is");
     text += section("SYNOPSIS") + ".B tensorpool\n.I SUBCOMMAND\n[\\fIOPTIONS\\fR]\n";
@@ -336,6 +264,84 @@ std::string bash_completion(const CLI::App& app) {
         "}}\n"
         "complete -F _tensorpool tensorpool\n",
         names, options_of(app), values, options);
+}
+
+void write(const std::string& path, const std::string& text) {
+    std::ofstream file(path);
+    file << text;
+    if (file.close(), !file) {
+        throw CommandError(finding, path + " cannot be written; name a writable folder");
+    }
+}
+
+int write_manual(const CLI::App& app, const Settings& settings, const std::string& folder) {
+    write(folder + "/tensorpool.1", overview_page(app));
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        write(folder + "/tensorpool-" + sub->get_name() + ".1", subcommand_page(*sub, settings));
+    }
+    write(folder + "/tensorpool-metrics.7", metrics_page());
+    write(folder + "/tensorpool.bash", bash_completion(app));
+    return success;
+}
+
+}  // namespace
+
+std::string names_of(const CLI::Option& option) {
+    std::string names;
+    for (const std::string& name : option.get_snames()) names += ", -" + name;
+    for (const std::string& name : option.get_lnames()) names += ", --" + name;
+    names.erase(0, 2);
+    if (!option.get_option_text().empty()) names += ' ' + option.get_option_text();
+    return names;
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& app) {
+    std::vector<const CLI::Option*> options = app.get_options([](const CLI::Option* option) {
+        return option->nonpositional() && !option->get_group().empty();
+    });
+    // std::ranges::stable_partition is not used, because clang 14 does not compile libstdc++ 12's
+    // return type.
+    std::stable_partition(options.begin(), options.end(),
+                          [&](const CLI::Option* option) { return option != app.get_help_ptr(); });
+    return options;
+}
+
+std::vector<const CLI::App*> shown_subcommands(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
+std::string help_text(const CLI::App& app) {
+    std::string text;
+    for (const std::string& line : wrap(app.get_description(), width)) text += line + '\n';
+    // With this many subcommands, a screen has no room for empty lines or titles here.
+    const bool has_room = shown_subcommands(app).empty();
+    const char* const gap = has_room ? "\n" : "";
+    text += gap + usage(app);
+    for (const CLI::App* const sub : shown_subcommands(app)) {
+        text += entry(sub->get_name(), sub->get_description());
+    }
+    if (has_room) text += "\nOptions:\n";
+    for (const CLI::Option* const option : shown_options(app)) {
+        text += entry(names_of(*option), option->get_description());
+    }
+    return app.get_footer().empty() ? text : text + gap + app.get_footer() + '\n';
+}
+
+std::string roff(std::string_view text) {
+    std::string safe;
+    if (text.starts_with('.') || text.starts_with('\'')) safe = "\\&";
+    for (const char c : text) {
+        if (c == '\\') {
+            safe += "\\e";
+        } else if (c == '-') {
+            safe += "\\-";
+        } else if (c == '`' || c == '\'') {
+            safe += c == '`' ? "\\(ga" : "\\(aq";
+        } else {
+            safe += c;
+        }
+    }
+    return safe;
 }
 
 CLI::App* add_manual(CLI::App& app, Settings& settings) {

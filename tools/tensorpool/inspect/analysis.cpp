@@ -28,6 +28,7 @@ private:
     std::vector<LifetimeRow> rows_;
 };
 
+/// Returns all sizes that were requested. Blocks from before the recording are not counted.
 std::vector<SizeRow> all_sizes(const History& history) {
     std::unordered_map<std::uint64_t, std::uint64_t> requests;
     for (const Lifetime& lifetime : history.lifetimes()) {
@@ -40,10 +41,9 @@ std::vector<SizeRow> all_sizes(const History& history) {
 
 // Equal rows are sorted by size, the larger first, so that the order is deterministic.
 template <class Key>
-std::vector<SizeRow> largest(const History& history, std::size_t max_rows, Key key) {
-    std::vector<SizeRow> rows = all_sizes(history);
-    std::ranges::sort(rows, [&](const SizeRow& one, const SizeRow& other) {
-        return key(one) != key(other) ? key(one) > key(other) : one.bytes > other.bytes;
+std::vector<SizeRow> largest(std::vector<SizeRow> rows, std::size_t max_rows, Key key) {
+    std::ranges::sort(rows, std::ranges::greater(), [&](const SizeRow& row) {
+        return std::pair(std::invoke(key, row), row.bytes);
     });
     rows.resize(std::min(rows.size(), max_rows));
     return rows;
@@ -133,14 +133,6 @@ Lifetimes lifetimes_of(const History& history) {
     return {by_time.take(), by_calls.take()};
 }
 
-std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows) {
-    return largest(history, max_rows, [](const SizeRow& row) { return row.total(); });
-}
-
-std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows) {
-    return largest(history, max_rows, [](const SizeRow& row) { return row.requests; });
-}
-
 Analysis analyse(const Recording& recording, std::size_t top) {
     const History history(recording);
     const Groups sources(history, GroupBy::source);
@@ -165,8 +157,9 @@ Analysis analyse(const Recording& recording, std::size_t top) {
     add_up(analysis.at_peak);
     add_up(analysis.left);
     find_left(history, analysis);
-    analysis.sizes_by_bytes = largest_by_bytes(history, top);
-    analysis.sizes_by_requests = largest_by_requests(history, top);
+    const std::vector<SizeRow> sizes = all_sizes(history);
+    analysis.sizes_by_bytes = largest(sizes, top, &SizeRow::total);
+    analysis.sizes_by_requests = largest(sizes, top, &SizeRow::requests);
     analysis.lifetimes = lifetimes_of(history);
     analysis.code_problems = names.problems();
     return analysis;

@@ -1,10 +1,12 @@
 #pragma once
 
 /// @file
-/// The analysis of a recording for `tensorpool inspect`.
+/// The analysis of a recording for `tensorpool inspect`, and its reports as text, JSON and HTML.
 
 #include <functional>
 
+#include "common/table.hpp"
+#include "common/units.hpp"
 #include "formats/symbols/frame_names.hpp"
 #include "formats/trace/history.hpp"
 
@@ -108,28 +110,6 @@ struct Level {
     std::uint64_t held_bytes = 0;   ///< held by pools, arenas and scratches; 0 if not recorded
 };
 
-/// The level of all processes together, updated event by event.
-class LevelMeter {
-public:
-    explicit LevelMeter(const History& history);
-
-    void begin(std::size_t lifetime);
-    void end(std::size_t lifetime);
-    void hold(const trace::CapacityChange& change);
-    const Level& level() const noexcept { return level_; }
-    const std::vector<RangeSet>& used() const noexcept { return used_; }  ///< for each process
-
-private:
-    Range address_range(std::size_t lifetime) const;
-    void change_pages(std::size_t lifetime, bool added);
-
-    const History& history_;
-    Level level_;
-    std::vector<PagesInUse> pages_;
-    std::vector<RangeSet> used_;
-    std::vector<std::uint64_t> held_;  // for each source
-};
-
 /// The moment with the most bytes alive in a stretch of time.
 struct Moment {
     std::uint64_t time_ns = 0;
@@ -191,13 +171,6 @@ struct SizeRow {
     std::uint64_t total() const noexcept { return bytes * requests; }
 };
 
-/// Returns up to `max_rows` sizes with the largest sums of bytes, the largest first. Blocks from
-/// before the recording are not counted.
-std::vector<SizeRow> largest_by_bytes(const History& history, std::size_t max_rows);
-/// Returns up to `max_rows` sizes with the most requests, the largest number first. Blocks from
-/// before the recording are not counted.
-std::vector<SizeRow> largest_by_requests(const History& history, std::size_t max_rows);
-
 struct ProcessRow {
     trace::RecordedProcess process;
     std::uint64_t threads = 0;
@@ -244,5 +217,33 @@ struct Analysis {
 
 /// Analyses a recording. `top` is the maximum number of sizes and call sites, at least 1.
 Analysis analyse(const Recording& recording, std::size_t top);
+
+struct Fact {
+    std::string name;
+    std::string value;
+    std::string note;  ///< "": none
+};
+
+struct Section {
+    std::string title;
+    std::string note;  ///< sentences; "": none
+    Table table;       ///< with texts of the trace that are not yet escaped
+    /// Detail lines of each row; empty if there are none.
+    std::vector<std::vector<std::string>> details;
+};
+
+/// Returns the facts, the most important first.
+std::vector<Fact> facts_of(const Analysis& analysis, Sizes sizes);
+/// Returns sentences about what makes the values inexact.
+std::vector<std::string> doubts_of(const Analysis& analysis);
+/// Returns the tables that have rows. `top` is the maximum number of rows in long tables.
+std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::size_t top);
+
+std::string text_report(const Analysis& analysis, const std::string& path, Sizes sizes,
+                        std::size_t top);
+/// Returns one line of JSON without a newline; sizes are in bytes, times in nanoseconds.
+std::string json_report(const Analysis& analysis);
+std::string html_report(const Analysis& analysis, const std::string& path, Sizes sizes,
+                        std::size_t top);
 
 }  // namespace tensorpool::command::inspect

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "common/output.hpp"
+#include "inspect/analysis.hpp"
 #include "inspect/model/model_report.hpp"
-#include "inspect/report/reports.hpp"
 
 namespace tensorpool::command {
 namespace {

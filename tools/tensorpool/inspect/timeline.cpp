@@ -171,6 +171,59 @@ private:
     std::vector<Moment> moments_;
 };
 
+/// The level of all processes together, updated event by event.
+class LevelMeter {
+public:
+    explicit LevelMeter(const History& history)
+        : history_(history),
+          used_(history.recording().processes.size()),
+          held_(history.recording().sources.size()) {
+        for (const trace::RecordedProcess& process : history.recording().processes) {
+            pages_.emplace_back(std::max<std::uint64_t>(process.page_bytes, 1));
+        }
+    }
+
+    void begin(std::size_t lifetime) {
+        ++level_.blocks;
+        level_.alive_bytes += history_.lifetimes()[lifetime].bytes;
+        level_.block_bytes += history_.facts(lifetime).block_bytes;
+        change_pages(lifetime, true);
+        RangeSet& used = used_[history_.lifetimes()[lifetime].process];
+        const std::uint64_t before = used.bytes();
+        used.add(address_range(lifetime));
+        level_.used_bytes += used.bytes() - before;
+    }
+    void end(std::size_t lifetime) {
+        --level_.blocks;
+        level_.alive_bytes -= history_.lifetimes()[lifetime].bytes;
+        level_.block_bytes -= history_.facts(lifetime).block_bytes;
+        change_pages(lifetime, false);
+    }
+    void hold(const trace::CapacityChange& change) {
+        level_.held_bytes += change.bytes - held_[change.source];
+        held_[change.source] = change.bytes;
+    }
+    const Level& level() const noexcept { return level_; }
+
+private:
+    Range address_range(std::size_t lifetime) const {
+        return range_of(history_.lifetimes()[lifetime].address,
+                        history_.facts(lifetime).block_bytes);
+    }
+    void change_pages(std::size_t lifetime, bool added) {
+        PagesInUse& pages = pages_[history_.lifetimes()[lifetime].process];
+        const std::uint64_t before = pages.bytes();
+        added ? pages.add(address_range(lifetime)) : pages.remove(address_range(lifetime));
+        level_.page_bytes += pages.bytes() - before;
+    }
+
+    const History& history_;
+    Level level_;
+    std::vector<PagesInUse> pages_;
+    std::vector<RangeSet> used_;
+    std::vector<std::uint64_t> held_;  // for each source
+};
+
 class TimelineMaker {
 public:
     TimelineMaker(const History& history, const Groups& sources, const Groups& scopes,
@@ -365,49 +418,6 @@ void PagesInUse::change_page(std::uint64_t page, bool added) {
     std::uint32_t& blocks = shared_[page];
     blocks += added ? 1U : 0U - 1U;
     if (blocks == 0) shared_.erase(page);
-}
-
-LevelMeter::LevelMeter(const History& history)
-    : history_(history),
-      used_(history.recording().processes.size()),
-      held_(history.recording().sources.size()) {
-    for (const trace::RecordedProcess& process : history.recording().processes) {
-        pages_.emplace_back(std::max<std::uint64_t>(process.page_bytes, 1));
-    }
-}
-
-Range LevelMeter::address_range(std::size_t lifetime) const {
-    return range_of(history_.lifetimes()[lifetime].address, history_.facts(lifetime).block_bytes);
-}
-
-void LevelMeter::change_pages(std::size_t lifetime, bool added) {
-    PagesInUse& pages = pages_[history_.lifetimes()[lifetime].process];
-    const std::uint64_t before = pages.bytes();
-    added ? pages.add(address_range(lifetime)) : pages.remove(address_range(lifetime));
-    level_.page_bytes += pages.bytes() - before;
-}
-
-void LevelMeter::begin(std::size_t lifetime) {
-    ++level_.blocks;
-    level_.alive_bytes += history_.lifetimes()[lifetime].bytes;
-    level_.block_bytes += history_.facts(lifetime).block_bytes;
-    change_pages(lifetime, true);
-    RangeSet& used = used_[history_.lifetimes()[lifetime].process];
-    const std::uint64_t before = used.bytes();
-    used.add(address_range(lifetime));
-    level_.used_bytes += used.bytes() - before;
-}
-
-void LevelMeter::end(std::size_t lifetime) {
-    --level_.blocks;
-    level_.alive_bytes -= history_.lifetimes()[lifetime].bytes;
-    level_.block_bytes -= history_.facts(lifetime).block_bytes;
-    change_pages(lifetime, false);
-}
-
-void LevelMeter::hold(const trace::CapacityChange& change) {
-    level_.held_bytes += change.bytes - held_[change.source];
-    held_[change.source] = change.bytes;
 }
 
 Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,

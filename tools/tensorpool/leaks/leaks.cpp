@@ -2,7 +2,7 @@
 
 #include <cstdlib>
 
-#include "common/launch/launch.hpp"
+#include "formats/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"

@@ -190,12 +190,6 @@ private:
     Buffers buffers_;
 };
 
-std::string read(trace::Input& input, std::uint64_t bytes) {
-    std::string text(bytes, '\0');
-    text.resize(input.read(0, std::as_writable_bytes(std::span(text))));
-    return text;
-}
-
 }  // namespace
 
 std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes) {
@@ -309,11 +303,10 @@ Buffers read_text(std::string_view text, const std::string& name) {
 
 Buffers read_file(const std::string& path, const Choice& choice) {
     trace::Input input(path);
-    constexpr std::uint64_t beginning_bytes = 64;
-    if (trace::is_recording(read(input, std::min(beginning_bytes, input.bytes())))) {
+    if (trace::is_recording(input.text(64))) {
         return buffers_of(trace::read_recording(path), choice, path);
     }
-    return read_text(read(input, input.bytes()), path);
+    return read_text(input.text(), path);
 }
 
 }  // namespace tensorpool::command::planning

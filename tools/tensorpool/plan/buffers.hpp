@@ -9,6 +9,7 @@
 
 #include "common/output.hpp"
 #include "common/settings.hpp"
+#include "common/units.hpp"
 #include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::planning {
@@ -95,43 +96,6 @@ void write_csv(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file
 /// JSON.
 void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file);
 
-struct CsvCell {
-    std::string text;        ///< without quotes and surrounding spaces
-    std::size_t line = 0;    ///< the line where it begins, from 1
-    std::size_t column = 0;  ///< the byte of the line where it begins, from 1
-};
-
-struct CsvProblem {
-    std::size_t line;
-    std::size_t column;
-    std::string what;
-};
-
-/// Reads comma-separated values (RFC 4180) row by row.
-class CsvRows {
-public:
-    /// Requires: `text` outlives the reader. A byte order mark at its beginning is skipped.
-    explicit CsvRows(std::string_view text);
-
-    /// Reads the next row that is not blank. Returns false at the end of the text. Throws
-    /// CsvProblem for a quote that is not closed, or is closed within a value.
-    bool next(std::vector<CsvCell>& row);
-
-private:
-    bool at_end() const noexcept { return at_ == text_.size(); }
-    bool at_line_end() const noexcept;
-    bool skip_line_end();
-    void skip_spaces();
-    CsvCell cell_here() const;
-    CsvCell plain();
-    CsvCell quoted();
-
-    std::string_view text_;
-    std::size_t at_ = 0;
-    std::size_t line_ = 1;
-    std::size_t line_begin_ = 0;
-};
-
 enum class Kind : std::uint8_t {
     host,     ///< all except devices
     pools,    ///< pools only
@@ -165,5 +129,34 @@ Buffers read_file(const std::string& path, const Choice& choice);
 
 /// Reads buffers from CSV or JSON in memory. `name` is the file's name in errors. Throws FileError.
 Buffers read_text(std::string_view text, const std::string& name);
+
+struct Outcome {
+    std::string file;
+    std::string origin;  ///< Buffers::origin
+    std::size_t buffers = 0;
+    MemoryPlan plan;
+    bool checked = false;              ///< the plan in the file was checked; nothing was planned
+    double seconds = 0;                ///< the time that planning took
+    std::uint64_t capacity_bytes = 0;  ///< the capacity that the plan must fit into; 0: none
+};
+
+/// Returns how far the peak is above the lower bound, as a fraction of the lower bound; 0 if that
+/// is 0.
+double gap_of(const MemoryPlan& plan) noexcept;
+
+inline bool fits(const Outcome& outcome) noexcept {
+    return outcome.capacity_bytes == 0 || outcome.plan.peak_bytes <= outcome.capacity_bytes;
+}
+
+/// Returns the report for people: several lines, the last without a newline.
+std::string report_text(const Outcome& outcome, Sizes sizes);
+std::string report_json(const Outcome& outcome);
+
+/// Returns the plan as a self-contained SVG: time against offset, with a rectangle for each buffer,
+/// coloured by size and with a title, and with lines for the lower bound and the peak. It follows
+/// the light or dark setting of the reader's system. Buffers below two pixels, and all but the
+/// largest 8,000, are merged in grey and reported as a number, so that the picture of a million
+/// buffers takes only a few MB.
+std::string picture_of(const Buffers& buffers, const Outcome& outcome);
 
 }  // namespace tensorpool::command::planning

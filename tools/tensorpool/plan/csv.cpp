@@ -1,58 +1,57 @@
-
 #include <fmt/format.h>
+
+#include <algorithm>
 
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
 
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+struct Cell {
+    std::string text;        ///< without quotes and surrounding spaces
+    std::size_t line = 0;    ///< the line where it begins, from 1
+    std::size_t column = 0;  ///< the byte of the line where it begins, from 1
+};
 
-std::string position_text(const CsvCell& cell, std::string_view field) {
-    return fmt::format("line {}, column {}{}{}{}", cell.line, cell.column,
-                       field.empty() ? "" : " (", field, field.empty() ? "" : ")");
-}
-
+/// Reads comma-separated values (RFC 4180) row by row.
 class CsvReader {
 public:
-    CsvReader(std::string_view text, const std::string& name) : rows_(text), name_(name) {}
+    CsvReader(std::string_view text, const std::string& name) : text_(text), name_(name) {
+        constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+        if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
+    }
 
-    Buffers read() try {
+    Buffers read() {
         read_header();
-        while (rows_.next(row_)) read_buffer();
+        while (next_row()) read_buffer();
         return std::move(buffers_);
-    } catch (const CsvProblem& problem) {
-        fail({{}, problem.line, problem.column}, "", problem.what);
     }
 
 private:
-    [[noreturn]] void fail(const CsvCell& at, std::string_view field,
-                           const std::string& what) const {
-        throw FileError(name_, position_text(at, field), what);
+    [[noreturn]] void fail(const Cell& at, std::string_view field, const std::string& what) const {
+        const std::string of_field = field.empty() ? "" : fmt::format(" ({})", field);
+        throw FileError(name_, fmt::format("line {}, column {}{}", at.line, at.column, of_field),
+                        what);
     }
 
     void read_header() {
-        if (!rows_.next(row_)) {
+        if (!next_row()) {
             fail({{}, 1, 1}, "", "found nothing, expected a header line with column names");
         }
-        for (const CsvCell& cell : row_) {
+        for (const Cell& cell : row_) {
             const std::optional<Field> field = field_of(cell.text);
             if (!field) {
                 fail(cell, "",
                      fmt::format("{} in the header line, expected some of {}", found(cell.text),
                                  all_field_names));
             }
-            for (const Field previous : columns_) {
-                if (previous == *field) fail(cell, cell.text, "found it twice, expected it once");
+            if (column_of(*field) < columns_.size()) {
+                fail(cell, cell.text, "found it twice, expected it once");
             }
             columns_.push_back(*field);
         }
-        check_columns();
-    }
-
-    void check_columns() const {
         for (const Field needed : {Field::lower, Field::upper, Field::size}) {
-            if (std::find(columns_.begin(), columns_.end(), needed) != columns_.end()) continue;
+            if (column_of(needed) < columns_.size()) continue;
             fail(row_.front(), "",
                  fmt::format("found no column {}, expected lower, upper and size",
                              to_string(needed)));
@@ -69,19 +68,75 @@ private:
             for (std::size_t i = 0; i < row_.size(); ++i) fields_.set(columns_[i], row_[i].text);
             fields_.move_to(buffers_);
         } catch (const FieldProblem& problem) {
-            fail(cell_of(problem.field), to_string(problem.field), problem.what);
+            fail(row_[column_of(problem.field)], to_string(problem.field), problem.what);
         }
     }
 
-    const CsvCell& cell_of(Field field) const {
-        std::size_t column = 0;
-        while (columns_[column] != field) ++column;
-        return row_[column];
+    /// Returns the number of columns if there is none for this field.
+    std::size_t column_of(Field field) const {
+        return static_cast<std::size_t>(std::ranges::find(columns_, field) - columns_.begin());
     }
 
-    CsvRows rows_;
+    /// Reads the next row that is not blank. Returns false at the end of the text.
+    bool next_row() {
+        row_.clear();
+        skip_spaces();
+        for (; at_line_end(); skip_spaces()) {
+            if (at_end()) return false;
+            at_ += text_[at_] == '\r' ? 2 : 1;
+            begin_line(at_);
+        }
+        for (;; ++at_) {  // the comma
+            skip_spaces();
+            row_.push_back({{}, line_, column()});
+            row_.back().text = !at_end() && text_[at_] == '"' ? quoted() : plain();
+            if (at_line_end()) return true;
+        }
+    }
+
+    std::string plain() {
+        const std::size_t begin = at_;
+        while (!at_line_end() && text_[at_] != ',') ++at_;
+        std::string text(text_.substr(begin, at_ - begin));
+        return text.erase(text.find_last_not_of(" \t") + 1);
+    }
+
+    std::string quoted() {
+        std::string text;
+        for (++at_; !at_end(); ++at_) {
+            if (text_[at_] == '"' && text_.substr(at_, 2) != "\"\"") {
+                ++at_;
+                skip_spaces();
+                if (at_line_end() || text_[at_] == ',') return text;
+                fail({{}, line_, column()}, "",
+                     "found text after a closing quote, expected a comma");
+            }
+            if (text_[at_] == '"') ++at_;
+            text += text_[at_];
+            if (text_[at_] == '\n') begin_line(at_ + 1);
+        }
+        fail(row_.back(), "", "found an opening quote only, expected a closing quote");
+    }
+
+    bool at_end() const noexcept { return at_ == text_.size(); }
+    bool at_line_end() const noexcept {
+        return at_end() || text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n";
+    }
+    void skip_spaces() {
+        while (!at_end() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    }
+    void begin_line(std::size_t at) {
+        ++line_;
+        line_begin_ = at;
+    }
+    std::size_t column() const noexcept { return at_ - line_begin_ + 1; }
+
+    std::string_view text_;
     const std::string& name_;
-    std::vector<CsvCell> row_;
+    std::size_t at_ = 0;
+    std::size_t line_ = 1;
+    std::size_t line_begin_ = 0;
+    std::vector<Cell> row_;
     std::vector<Field> columns_;
     BufferFields fields_;
     Buffers buffers_;
@@ -100,76 +155,6 @@ std::string csv_text(const std::string& text) {
 }
 
 }  // namespace
-
-CsvRows::CsvRows(std::string_view text) : text_(text) {
-    if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
-}
-
-bool CsvRows::at_line_end() const noexcept {
-    return at_end() || text_[at_] == '\n' || text_.substr(at_, 2) == "\r\n";
-}
-
-/// Returns false at the end of the text.
-bool CsvRows::skip_line_end() {
-    if (at_end()) return false;
-    at_ += text_[at_] == '\r' ? 2 : 1;
-    ++line_;
-    line_begin_ = at_;
-    return true;
-}
-
-void CsvRows::skip_spaces() {
-    while (!at_end() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
-}
-
-CsvCell CsvRows::cell_here() const {
-    return {{}, line_, at_ - line_begin_ + 1};
-}
-
-CsvCell CsvRows::plain() {
-    CsvCell cell = cell_here();
-    const std::size_t begin = at_;
-    while (!at_line_end() && text_[at_] != ',') ++at_;
-    cell.text = text_.substr(begin, at_ - begin);
-    cell.text.erase(cell.text.find_last_not_of(" \t") + 1);
-    return cell;
-}
-
-CsvCell CsvRows::quoted() {
-    CsvCell cell = cell_here();
-    for (++at_; !at_end(); ++at_) {
-        if (text_[at_] == '"' && text_.substr(at_, 2) != "\"\"") {
-            ++at_;
-            skip_spaces();
-            if (at_line_end() || text_[at_] == ',') return cell;
-            throw CsvProblem{line_, at_ - line_begin_ + 1,
-                             "found text after a closing quote, expected a comma"};
-        }
-        if (text_[at_] == '"') ++at_;
-        if (text_[at_] == '\n') {
-            ++line_;
-            line_begin_ = at_ + 1;
-        }
-        cell.text += text_[at_];
-    }
-    throw CsvProblem{cell.line, cell.column,
-                     "found an opening quote only, expected a closing quote"};
-}
-
-bool CsvRows::next(std::vector<CsvCell>& row) {
-    row.clear();
-    skip_spaces();
-    while (at_line_end()) {
-        if (!skip_line_end()) return false;
-        skip_spaces();
-    }
-    for (;;) {
-        skip_spaces();
-        row.push_back(!at_end() && text_[at_] == '"' ? quoted() : plain());
-        if (at_line_end()) return true;
-        ++at_;  // the comma
-    }
-}
 
 Buffers read_csv(std::string_view text, const std::string& name) {
     return CsvReader(text, name).read();

@@ -9,111 +9,98 @@
 namespace tensorpool::command::planning {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
-/// Handles the events of the parser, so that a million buffers are never in memory as a tree.
-class JsonReader : public nlohmann::json_sax<Json> {
+/// Handles each value when the parser has read it, so that a million buffers are never in memory as
+/// a tree.
+class JsonReader {
 public:
     explicit JsonReader(const std::string& name) : name_(name) {}
 
-    Buffers take() {
-        if (!has_buffers_) {
-            throw FileError(name_, "the whole file",
-                            "found no array of buffers, expected one, or an object that has one "
-                            "as \"buffers\"");
+    Buffers read(std::string_view text) try {
+        [[maybe_unused]] const Json nothing =
+            Json::parse(text, [this](int depth, Event event, const Json& parsed) {
+                return take(depth, event, parsed);
+            });
+        if (list_depth_ == 0) {
+            fail("the whole file",
+                 "found no array of buffers, expected one, or an object that has one as "
+                 "\"buffers\"");
         }
         return std::move(buffers_);
-    }
-
-    bool start_object(std::size_t) override {
-        if (at_ == At::list && depth_ == list_depth_) at_ = At::buffer;
-        return open();
-    }
-    bool start_array(std::size_t) override {
-        const bool is_list = depth_ == 0 || (depth_ == 1 && at_ == At::top && key_ == "buffers");
-        if (is_list && !has_buffers_) {
-            has_buffers_ = true;
-            at_ = At::list;
-            list_depth_ = depth_ + 1;
-        } else if (is_list) {
-            fail("buffers", "found it twice, expected it once");
-        }
-        return open();
-    }
-    bool end_object() override {
-        --depth_;
-        if (at_ != At::buffer || depth_ != list_depth_) return true;
-        at_ = At::list;
-        guarded([this] { fields_.move_to(buffers_); });
-        return true;
-    }
-    bool end_array() override {
-        --depth_;
-        if (at_ == At::list && depth_ + 1 == list_depth_) at_ = At::top;
-        return true;
-    }
-    bool key(string_t& key) override {
-        key_ = key;
-        return true;
-    }
-    bool string(string_t& text) override { return value(text, Kind::text); }
-    bool number_integer(number_integer_t number) override {
-        return value(std::to_string(number), Kind::number);
-    }
-    bool number_unsigned(number_unsigned_t number) override {
-        return value(std::to_string(number), Kind::number);
-    }
-    bool number_float(number_float_t, const string_t& text) override {
-        return value(text, Kind::number);
-    }
-    bool null() override { return value("null", Kind::other); }
-    bool boolean(bool is_true) override { return value(is_true ? "true" : "false", Kind::other); }
-    bool binary(binary_t&) override { return value("bytes", Kind::other); }
-    bool parse_error(std::size_t, const std::string&,
-                     const nlohmann::detail::exception& error) override {
+    } catch (const Json::exception& error) {
         // "[json.exception.parse_error.101] parse error at line 1, column 2: …"
-        const std::string text = printable(error.what());
-        const std::size_t at = text.find("at line");
+        const std::string what = printable(error.what());
+        const std::size_t at = what.find("at line");
         // The text ends with the last token, which may be a string of megabytes.
         constexpr std::size_t max_length = 200;
-        throw FileError(name_, "not JSON",
-                        text.substr(at == std::string::npos ? 0 : at + 3, max_length));
+        fail("not JSON", what.substr(at == std::string::npos ? 0 : at + 3, max_length));
     }
 
 private:
-    enum class At { top, list, buffer };
-    enum class Kind { text, number, other };
+    using Event = Json::parse_event_t;
 
-    bool open() {
-        // An array in the list of buffers is rejected, whatever it contains.
-        if (at_ == At::list && depth_ == list_depth_) value("an array", Kind::other);
-        // The parser needs a bit for each level of nesting, and valid files have few levels.
-        constexpr std::size_t max_depth = 64;
-        if (++depth_ > max_depth) fail("the whole file", "found more than 64 levels of nesting");
-        return true;
-    }
-    bool value(std::string_view text, Kind kind) {
-        if (at_ == At::list) {
-            fail(position(), found(text) + ", expected an object for each buffer");
+    /// Returns whether the parser keeps it: it does so with containers until they end.
+    bool take(int depth, Event event, const Json& parsed) {
+        const bool is_of_list = in_list_ && depth == list_depth_;
+        switch (event) {
+            case Event::key:
+                key_ = parsed;
+                return true;
+            case Event::object_start:
+            case Event::array_start:
+                begin(depth, event == Event::array_start);
+                return true;
+            case Event::value:
+                if (is_of_list) refuse(text_of(parsed));
+                if (in_list_ && depth == list_depth_ + 1) set_field(parsed);
+                if (!in_list_ && depth == 1 && key_ == "peak_bytes") set_peak(parsed);
+                return false;
+            case Event::object_end:
+                if (is_of_list) guarded([this] { fields_.move_to(buffers_); });
+                return false;
+            case Event::array_end:
+                if (depth + 1 == list_depth_) in_list_ = false;
+                return false;
         }
-        if (at_ == At::top) return depth_ == 1 && key_ == "peak_bytes" ? peak(text, kind) : true;
-        const std::optional<Field> field =
-            depth_ == list_depth_ + 1 ? field_of(key_) : std::nullopt;
-        if (field) guarded([&] { set(*field, text, kind); });
-        return true;
+        return false;
     }
-    bool peak(std::string_view text, Kind kind) {
-        buffers_.peak_bytes = kind == Kind::number ? parse_bytes(text) : std::nullopt;
-        if (buffers_.peak_bytes) return true;
-        fail("peak_bytes", found(text) + ", expected bytes: a whole number from 0 to 2^62 - 1");
+
+    void begin(int depth, bool is_array) {
+        constexpr int max_depth = 64;  // valid files have few levels
+        if (depth >= max_depth) fail("the whole file", "found more than 64 levels of nesting");
+        if (in_list_ && depth == list_depth_ && is_array) refuse("an array");
+        const bool is_list = depth == 0 || (depth == 1 && !in_list_ && key_ == "buffers");
+        if (!is_array || !is_list) return;
+        if (list_depth_ != 0) fail("buffers", "found it twice, expected it once");
+        list_depth_ = depth + 1;
+        in_list_ = true;
     }
-    void set(Field field, std::string_view text, Kind kind) {
-        const bool fits = kind == Kind::number || (kind == Kind::text && field == Field::id);
-        if (!fits) {
-            throw FieldProblem{field, fmt::format("{}, expected a number{}", found(text),
-                                                  field == Field::id ? " or a string" : "")};
-        }
-        fields_.set(field, text);
+
+    static std::string text_of(const Json& value) {
+        return value.is_string() ? value.get<std::string>() : value.dump();
+    }
+    [[noreturn]] void refuse(std::string_view text) const {
+        fail(position(), found(text) + ", expected an object for each buffer");
+    }
+    void set_peak(const Json& value) {
+        buffers_.peak_bytes = value.is_number() ? parse_bytes(text_of(value)) : std::nullopt;
+        if (buffers_.peak_bytes) return;
+        fail("peak_bytes",
+             found(text_of(value)) + ", expected bytes: a whole number from 0 to 2^62 - 1");
+    }
+    void set_field(const Json& value) {
+        const std::optional<Field> field = field_of(key_);
+        if (!field) return;
+        const bool is_id = *field == Field::id;
+        guarded([&] {
+            if (!value.is_number() && !(is_id && value.is_string())) {
+                throw FieldProblem{*field,
+                                   fmt::format("{}, expected a number{}", found(text_of(value)),
+                                               is_id ? " or a string" : "")};
+            }
+            fields_.set(*field, text_of(value));
+        });
     }
 
     template <class Part>
@@ -132,19 +119,15 @@ private:
     const std::string& name_;
     Buffers buffers_;
     BufferFields fields_;
-    std::string key_;
-    At at_ = At::top;
-    std::size_t depth_ = 0;
-    std::size_t list_depth_ = 0;  // depth of the direct elements of the list of buffers
-    bool has_buffers_ = false;
+    std::string key_;     // the last one
+    int list_depth_ = 0;  // of the elements of the list of buffers; 0: there was none
+    bool in_list_ = false;
 };
 
 }  // namespace
 
 Buffers read_json(std::string_view text, const std::string& name) {
-    JsonReader reader(name);
-    Json::sax_parse(text.begin(), text.end(), &reader);
-    return reader.take();
+    return JsonReader(name).read(text);
 }
 
 void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& file) {
@@ -154,12 +137,12 @@ void write_json(const Buffers& buffers, const MemoryPlan& plan, WrittenFile& fil
                     plan.peak_bytes, plan.lower_bound_bytes, to_string(plan.method), plan.optimal));
     for (std::size_t i = 0; i < buffers.lifetimes.size(); ++i) {
         const TensorLifetime& lifetime = buffers.lifetimes[i];
-        const Json buffer = {{"id", buffers.ids[i]},
-                             {"lower", lifetime.begin},
-                             {"upper", lifetime.end},
-                             {"size", lifetime.bytes},
-                             {"alignment", lifetime.alignment},
-                             {"offset", plan.offsets[i]}};
+        const nlohmann::ordered_json buffer = {{"id", buffers.ids[i]},
+                                               {"lower", lifetime.begin},
+                                               {"upper", lifetime.end},
+                                               {"size", lifetime.bytes},
+                                               {"alignment", lifetime.alignment},
+                                               {"offset", plan.offsets[i]}};
         file.write((i == 0 ? "\n  " : ",\n  ") + json_line(buffer));
     }
     file.write("\n ]}\n");

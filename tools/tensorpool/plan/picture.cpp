@@ -6,20 +6,108 @@
 #include <numeric>
 
 #include "common/html.hpp"
-#include "plan/report.hpp"
+#include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {
 namespace {
 
-std::size_t cells_in(double length) {
-    return static_cast<std::size_t>(std::ceil(length / SmallParts::cell));
-}
+/// In pixels; `right` is above `left` and `bottom` above `top`.
+struct Rectangle {
+    double left = 0;
+    double top = 0;
+    double right = 0;
+    double bottom = 0;
+};
 
 /// Returns the part of cell number `at` that the interval covers, from 0 to 1.
 double overlap(double from, double to, std::size_t at) {
     const auto begin = static_cast<double>(at);
     return std::max(0.0, std::min(to, begin + 1) - std::max(from, begin));
 }
+
+/// Merges rectangles that are too small to be drawn individually: how much of each cell they cover.
+class SmallParts {
+public:
+    static constexpr double cell = 2;  ///< pixels
+    static constexpr unsigned shades = 4;
+
+    explicit SmallParts(const Rectangle& area)
+        : area_(area),
+          columns_(cells_in(area.right - area.left)),
+          rows_(cells_in(area.bottom - area.top)),
+          covered_(columns_ * rows_) {}
+
+    void add(const Rectangle& part) {
+        const double left = (part.left - area_.left) / cell;
+        const double right = (part.right - area_.left) / cell;
+        const double top = (part.top - area_.top) / cell;
+        const double bottom = (part.bottom - area_.top) / cell;
+        const auto last_row = std::min(rows_, static_cast<std::size_t>(std::ceil(bottom)));
+        const auto last_column = std::min(columns_, static_cast<std::size_t>(std::ceil(right)));
+        for (auto row = static_cast<std::size_t>(std::max(top, 0.0)); row < last_row; ++row) {
+            const double height = overlap(top, bottom, row);
+            for (auto column = static_cast<std::size_t>(std::max(left, 0.0)); column < last_column;
+                 ++column) {
+                covered_[row * columns_ + column] +=
+                    static_cast<float>(height * overlap(left, right, column));
+            }
+        }
+    }
+    /// Returns an SVG path of the cells whose covered part is above `shade` / `shades` and at most
+    /// (`shade` + 1) / `shades`. The last shade includes cells covered more than once. Returns ""
+    /// if there are none.
+    std::string path_of(unsigned shade) const {
+        std::string path;
+        for (std::size_t row = 0; row < rows_; ++row) {
+            for (std::size_t column = 0; column < columns_;) {
+                const auto here = [&](std::size_t at) {
+                    return shade_of(covered_[row * columns_ + at]) == shade + 1;
+                };
+                std::size_t end = column;
+                while (end < columns_ && here(end)) ++end;
+                if (end > column) {
+                    const auto width = static_cast<double>(end - column) * cell;
+                    path += fmt::format("M{:g} {:g}h{:g}v{:g}h-{:g}z",
+                                        area_.left + static_cast<double>(column) * cell,
+                                        area_.top + static_cast<double>(row) * cell, width, cell,
+                                        width);
+                }
+                column = end + 1;
+            }
+        }
+        return path;
+    }
+
+private:
+    static std::size_t cells_in(double length) {
+        return static_cast<std::size_t>(std::ceil(length / cell));
+    }
+    unsigned shade_of(double covered) const noexcept {
+        const double shade = std::ceil(covered * shades);
+        return std::min(shades, static_cast<unsigned>(shade));
+    }
+
+    Rectangle area_;
+    std::size_t columns_;
+    std::size_t rows_;
+    std::vector<float> covered_;  // the covered part of each cell, row by row; 1 is the whole cell
+};
+
+/// Maps values to pixels.
+struct Scale {
+    double from = 0;  ///< the value at `begin`
+    double to = 1;    ///< the value at `end`; above `from`
+    double begin = 0;
+    double end = 1;
+    double operator()(double value) const noexcept {
+        return begin + (value - from) / (to - from) * (end - begin);
+    }
+};
+
+struct Mark {
+    double value = 0;
+    std::string label;
+};
 
 /// Returns the smallest number of the form 1, 2 or 5 times a power of ten that is at least
 /// `min_step`.
@@ -29,6 +117,35 @@ double round_step(double min_step) {
         if (power * factor >= min_step * 0.999) return power * factor;
     }
     return power * 10;
+}
+
+/// Returns about `count` whole numbers at distances of 1, 2 or 5 times a power of ten.
+std::vector<Mark> time_marks(double from, double to, unsigned count) {
+    const double step = std::max(1.0, round_step((to - from) / count));
+    std::vector<Mark> marks;
+    // The number of marks is limited because beyond 2^53 adding 1 changes nothing.
+    double value = std::ceil(from / step) * step;
+    for (unsigned i = 0; i < 4 * count && value <= to; ++i, value += step) {
+        marks.push_back({value, fmt::format("{:.0f}", value == 0 ? 0.0 : value)});
+    }
+    return marks;
+}
+
+/// Returns about `count` sizes from 0 to at most `to` bytes, all in one unit.
+std::vector<Mark> size_marks(double to, unsigned count) {
+    static constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+    std::size_t unit = 0;
+    double factor = 1;
+    // A unit is used from two of it on: 1.5 MiB is shown in KiB, so that marks are round.
+    for (; unit + 1 < units.size() && to >= 2048 * factor; ++unit) factor *= 1024;
+    const double step = std::max(factor == 1 ? 1.0 : 0.0, round_step(to / factor / count));
+    std::vector<Mark> marks;
+    for (unsigned i = 0; i * step * factor <= to && i < 4 * count; ++i) {
+        marks.push_back({i * step * factor, i == 0
+                                                ? std::string("0")
+                                                : fmt::format("{:g} {}", i * step, units[unit])});
+    }
+    return marks;
 }
 
 constexpr double width = 1200;
@@ -268,82 +385,6 @@ private:
 };
 
 }  // namespace
-
-SmallParts::SmallParts(const Rectangle& area)
-    : area_(area),
-      columns_(cells_in(area.right - area.left)),
-      rows_(cells_in(area.bottom - area.top)),
-      covered_(columns_ * rows_) {}
-
-void SmallParts::add(const Rectangle& part) {
-    const double left = (part.left - area_.left) / cell;
-    const double right = (part.right - area_.left) / cell;
-    const double top = (part.top - area_.top) / cell;
-    const double bottom = (part.bottom - area_.top) / cell;
-    const auto last_row = std::min(rows_, static_cast<std::size_t>(std::ceil(bottom)));
-    const auto last_column = std::min(columns_, static_cast<std::size_t>(std::ceil(right)));
-    for (auto row = static_cast<std::size_t>(std::max(top, 0.0)); row < last_row; ++row) {
-        const double height = overlap(top, bottom, row);
-        for (auto column = static_cast<std::size_t>(std::max(left, 0.0)); column < last_column;
-             ++column) {
-            covered_[row * columns_ + column] +=
-                static_cast<float>(height * overlap(left, right, column));
-        }
-    }
-}
-
-unsigned SmallParts::shade_of(double covered) const noexcept {
-    const double shade = std::ceil(covered * shades);
-    return std::min(shades, static_cast<unsigned>(shade));
-}
-
-std::string SmallParts::path_of(unsigned shade) const {
-    std::string path;
-    for (std::size_t row = 0; row < rows_; ++row) {
-        for (std::size_t column = 0; column < columns_;) {
-            const auto here = [&](std::size_t at) {
-                return shade_of(covered_[row * columns_ + at]) == shade + 1;
-            };
-            std::size_t end = column;
-            while (end < columns_ && here(end)) ++end;
-            if (end > column) {
-                const auto width = static_cast<double>(end - column) * cell;
-                path += fmt::format(
-                    "M{:g} {:g}h{:g}v{:g}h-{:g}z", area_.left + static_cast<double>(column) * cell,
-                    area_.top + static_cast<double>(row) * cell, width, cell, width);
-            }
-            column = end + 1;
-        }
-    }
-    return path;
-}
-
-std::vector<Mark> time_marks(double from, double to, unsigned count) {
-    const double step = std::max(1.0, round_step((to - from) / count));
-    std::vector<Mark> marks;
-    // The number of marks is limited because beyond 2^53 adding 1 changes nothing.
-    double value = std::ceil(from / step) * step;
-    for (unsigned i = 0; i < 4 * count && value <= to; ++i, value += step) {
-        marks.push_back({value, fmt::format("{:.0f}", value == 0 ? 0.0 : value)});
-    }
-    return marks;
-}
-
-std::vector<Mark> size_marks(double to, unsigned count) {
-    static constexpr std::array units = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
-    std::size_t unit = 0;
-    double factor = 1;
-    // A unit is used from two of it on: 1.5 MiB is shown in KiB, so that marks are round.
-    for (; unit + 1 < units.size() && to >= 2048 * factor; ++unit) factor *= 1024;
-    const double step = std::max(factor == 1 ? 1.0 : 0.0, round_step(to / factor / count));
-    std::vector<Mark> marks;
-    for (unsigned i = 0; i * step * factor <= to && i < 4 * count; ++i) {
-        marks.push_back({i * step * factor, i == 0
-                                                ? std::string("0")
-                                                : fmt::format("{:g} {}", i * step, units[unit])});
-    }
-    return marks;
-}
 
 std::string picture_of(const Buffers& buffers, const Outcome& outcome) {
     return Picture(buffers, outcome).draw();

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "common/printable.hpp"
-#include "plan/report.hpp"
+#include "plan/buffers.hpp"
 
 namespace tensorpool::command {
 namespace planning {

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "common/launch/launch.hpp"
+#include "formats/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"

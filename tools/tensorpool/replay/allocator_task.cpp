@@ -19,51 +19,15 @@ std::uint64_t nanoseconds(const timeval& time) noexcept {
            static_cast<std::uint64_t>(time.tv_usec) * 1'000;
 }
 
-/// Reads the lines of a file without allocating a buffer in the C library.
-class Lines {
-public:
-    explicit Lines(const char* path) noexcept : file_(open(path, O_RDONLY | O_CLOEXEC)) {}
-
-    /// Returns the next line, or nullptr at the end and for a line that is too long.
-    const char* next() noexcept {
-        for (;;) {
-            char* const begin = text_ + at_;
-            char* const end = static_cast<char*>(std::memchr(begin, '\n', filled_ - at_));
-            if (end != nullptr) {
-                *end = '\0';
-                at_ = static_cast<std::size_t>(end + 1 - text_);
-                return begin;
-            }
-            if (!read_more()) return nullptr;
-        }
-    }
-
-private:
-    bool read_more() noexcept {
-        std::memmove(text_, text_ + at_, filled_ - at_);
-        filled_ -= std::exchange(at_, 0);
-        const ssize_t count = read(file_.number(), text_ + filled_, sizeof text_ - filled_);
-        if (count <= 0) return false;
-        filled_ += static_cast<std::size_t>(count);
-        return true;
-    }
-
-    Descriptor file_;
-    std::size_t at_ = 0;
-    std::size_t filled_ = 0;
-    char text_[8192];
-};
-
-/// Returns a value of /proc/self/status, converted from KiB to bytes; 0 if it is missing.
+/// Returns a value of /proc/self/status, converted from KiB to bytes; 0 if it is missing. Does not
+/// allocate.
 std::uint64_t status_value(const char* name) noexcept {
-    Lines lines("/proc/self/status");
-    const std::size_t length = std::strlen(name);
-    while (const char* const line = lines.next()) {
-        if (std::strncmp(line, name, length) == 0) {
-            return std::strtoull(line + length, nullptr, 10) * 1024;
-        }
-    }
-    return 0;
+    char text[8192];
+    const Descriptor file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
+    const ssize_t count = read(file.number(), text, sizeof text - 1);
+    text[std::max<ssize_t>(count, 0)] = '\0';
+    const char* const at = std::strstr(text, name);
+    return at == nullptr ? 0 : std::strtoull(at + std::strlen(name), nullptr, 10) * 1024;
 }
 
 constexpr int argument_count = 6;
@@ -227,11 +191,6 @@ std::byte* map_offsets(std::uint64_t bytes) noexcept {
     return static_cast<std::byte*>(mapped);
 }
 
-PlanView with_planned_offsets(PlanView plan) noexcept {
-    plan.offsets = plan.planned_offsets;
-    return plan;
-}
-
 }  // namespace
 
 Spent spent_so_far() noexcept {
@@ -261,20 +220,10 @@ std::uint64_t peak_bytes() noexcept {
 
 void file_of(const void* address, std::span<char> name) noexcept {
     name[0] = '\0';
-    const auto wanted = reinterpret_cast<std::uintptr_t>(address);
-    Lines lines("/proc/self/maps");
-    while (const char* const line = lines.next()) {
-        char* after = nullptr;
-        const std::uintptr_t begin = std::strtoull(line, &after, 16);
-        const std::uintptr_t end = std::strtoull(after + 1, nullptr, 16);
-        if (wanted < begin || wanted >= end) continue;
-        const char* const slash = std::strrchr(line, '/');
-        if (slash == nullptr) return;
-        const std::size_t length = std::min(std::strlen(slash + 1), name.size() - 1);
-        std::memcpy(name.data(), slash + 1, length);
-        name[length] = '\0';
-        return;
-    }
+    Dl_info info = {};
+    if (dladdr(address, &info) == 0 || info.dli_fname == nullptr) return;
+    const char* const slash = std::strrchr(info.dli_fname, '/');
+    std::snprintf(name.data(), name.size(), "%s", slash == nullptr ? info.dli_fname : slash + 1);
 }
 
 bool is_allocator_process(int count, const char* const* arguments) noexcept {
@@ -309,9 +258,8 @@ void perform(const ReplayTask& task, const PlanView& plan, ReplayAnswer& answer)
             FloorCalls::base = map_offsets(plan.offsets_bytes);
             return Performance<FloorCalls>(plan, task.touch).perform(answer);
         case Calls::plan:
-            PlannedCalls::base = map_offsets(plan.planned_bytes);
-            return Performance<PlannedCalls>(with_planned_offsets(plan), task.touch)
-                .perform(answer);
+            PlannedCalls::base = map_offsets(plan.offsets_bytes);
+            return Performance<PlannedCalls>(plan, task.touch).perform(answer);
         case Calls::pool:
             return Performance<GlobalPoolCalls>(plan, task.touch).perform(answer);
         case Calls::malloc:

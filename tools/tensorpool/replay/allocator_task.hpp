@@ -33,8 +33,8 @@ std::uint64_t resident_bytes() noexcept;
 /// cannot be read.
 std::uint64_t peak_bytes() noexcept;
 
-/// Stores the name, without its folder, of the file that `address` is mapped from, as in
-/// /proc/self/maps. The name is cut to the size of `name`; it is "" if there is no file.
+/// Stores the name, without its folder, of the program or library that has `address`. The name is
+/// cut to the size of `name`; it is "" if there is none.
 void file_of(const void* address, std::span<char> name) noexcept;
 
 enum class Calls : std::uint8_t { floor, plan, pool, malloc };
@@ -122,8 +122,9 @@ struct MallocCalls {
     }
 };
 
-/// Memory with offsets that were computed before the replay: shows the cost of the replay without
-/// any allocator. If threads make their calls in another order than recorded, blocks may overlap.
+/// One mapping in which each block has the offset of a plan that was made before the replay: shows
+/// the cost of the replay without any allocator. If threads make their calls in another order than
+/// recorded, blocks may overlap.
 struct FloorCalls {
     static constexpr bool keeps_apart = false;
     static inline std::byte* base = nullptr;
@@ -135,14 +136,8 @@ struct FloorCalls {
     }
 };
 
-/// One mapping in which each block has the offset of a plan that was made before the replay.
-struct PlannedCalls {
-    /// With several threads, blocks may overlap, as in FloorCalls.
-    static constexpr bool keeps_apart = false;
-    static inline std::byte* base = nullptr;
-
-    static void* allocate(const Step&, std::uint64_t offset) noexcept { return base + offset; }
-    static void deallocate(void*) noexcept {}
+/// The same, but a resized block keeps its content, as a program that uses the plan needs it.
+struct PlannedCalls : FloorCalls {
     /// The old range and the new one may share bytes, so the content is moved by memmove.
     static void* resize(void* block, std::uint64_t old_bytes, const Step& step,
                         std::uint64_t offset) noexcept {

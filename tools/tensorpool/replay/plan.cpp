@@ -13,16 +13,13 @@
 namespace tensorpool::command::replay {
 namespace {
 
-/// The beginning of the file. The threads, steps, offsets, planned offsets and stages follow in
-/// this order.
+/// The beginning of the file. The threads, steps, offsets and stages follow in this order.
 struct Header {
     std::uint64_t threads = 0;
     std::uint64_t steps = 0;
     std::uint64_t stages = 0;
     std::uint64_t offsets = 0;
     std::uint64_t offsets_bytes = 0;
-    std::uint64_t planned_offsets = 0;
-    std::uint64_t planned_bytes = 0;
     std::uint64_t slots = 0;
 };
 
@@ -50,13 +47,11 @@ Descriptor file_of(const Plan& plan) {
     Descriptor file(memfd_create("replay-plan", MFD_CLOEXEC));
     if (!file) fail(errno);
     const Header header = {plan.threads.size(), plan.steps.size(),  plan.stages.size(),
-                           plan.offsets.size(), plan.offsets_bytes, plan.planned_offsets.size(),
-                           plan.planned_bytes,  plan.slots};
+                           plan.offsets.size(), plan.offsets_bytes, plan.slots};
     write(file, std::span<const Header>(&header, 1));
     write(file, std::span<const PlannedThread>(plan.threads));
     write(file, std::span<const Step>(plan.steps));
     write(file, std::span<const std::uint64_t>(plan.offsets));
-    write(file, std::span<const std::uint64_t>(plan.planned_offsets));
     write(file, std::span<const std::uint32_t>(plan.stages));
     return file;
 }
@@ -72,10 +67,8 @@ bool map_plan(int descriptor, PlanView& plan) noexcept {
     plan.threads = take<PlannedThread>(at, header.threads);
     plan.steps = take<Step>(at, header.steps);
     plan.offsets = take<std::uint64_t>(at, header.offsets);
-    plan.planned_offsets = take<std::uint64_t>(at, header.planned_offsets);
     plan.stages = take<std::uint32_t>(at, header.stages);
     plan.offsets_bytes = header.offsets_bytes;
-    plan.planned_bytes = header.planned_bytes;
     plan.slots = static_cast<std::uint32_t>(header.slots);
     return true;
 }

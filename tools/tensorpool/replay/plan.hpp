@@ -13,9 +13,6 @@
 /// There is no deadlock: steps are made in the order of the recorded calls, and a step waits only
 /// for steps of earlier calls. So of all steps not done, that of the earliest call need not wait.
 
-#include <map>
-#include <set>
-
 #include "common/posix.hpp"
 #include "formats/trace/recording.hpp"
 
@@ -87,12 +84,10 @@ struct Plan {
     std::vector<Step> steps;
     std::uint32_t slots = 0;
     std::vector<std::uint32_t> stages;  ///< the number of threads in each stage
-    /// For the allocator `none`: the offset of each step's block; empty if it is not compared.
+    /// For the allocators `none` and `plan`: the offset of each step's block by `plan_memory`;
+    /// empty if neither is compared.
     std::vector<std::uint64_t> offsets;
     std::uint64_t offsets_bytes = 0;  ///< the size of the range with these offsets
-    /// For the allocator `plan`: the offset of each step's block by `plan_memory`.
-    std::vector<std::uint64_t> planned_offsets;
-    std::uint64_t planned_bytes = 0;  ///< the size of the range with these offsets
     PlanStatistics statistics;
 };
 
@@ -107,8 +102,6 @@ struct PlanView {
     std::span<const std::uint32_t> stages;
     std::span<const std::uint64_t> offsets;
     std::uint64_t offsets_bytes = 0;
-    std::span<const std::uint64_t> planned_offsets;
-    std::uint64_t planned_bytes = 0;
     std::uint32_t slots = 0;
 };
 
@@ -116,7 +109,7 @@ struct PlanView {
 /// allocate.
 bool map_plan(int descriptor, PlanView& plan) noexcept;
 
-/// Whether to compute offsets of blocks, for the allocator `none` or `plan`.
+/// Whether to compute offsets of blocks, for the allocators `none` and `plan`.
 enum class Offsets : bool { no, yes };
 
 /// Returns the process with this process id, or for 0 the one that allocated the most bytes, as an
@@ -125,10 +118,9 @@ enum class Offsets : bool { no, yes };
 std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t number);
 
 /// Returns the plan of one process. Blocks of arenas and scratches are handled like others; each is
-/// freed at the release that ended it. `planned` computes a memory plan, which takes up to about a
-/// second. Throws CommandError if a block exceeds the limits of Step.
-Plan compile(const trace::Recording& recording, std::uint32_t process, Offsets floor,
-             Offsets planned = Offsets::no);
+/// freed at the release that ended it. Offsets take up to about a second. Throws CommandError if a
+/// block exceeds the limits of Step.
+Plan compile(const trace::Recording& recording, std::uint32_t process, Offsets offsets);
 
 using trace::LifetimeOrder;
 
@@ -140,27 +132,5 @@ LifetimeOrder blocks_of(const trace::Recording& recording, std::uint32_t process
 /// bytes, as in the pool, or to the requested alignment if that is larger. Takes at most a second,
 /// or as long as the first greedy order takes.
 MemoryPlan planned_offsets(const trace::Recording& recording, const LifetimeOrder& order);
-
-/// Best fit in one range that grows. Adjacent free ranges are joined.
-class FloorOffsets {
-public:
-    /// Returns the offset of a new block. Requires: size and alignment are within the limits of
-    /// Step. Throws CommandError if the range would exceed Step::max_bytes.
-    std::uint64_t allocate(std::uint64_t bytes, unsigned alignment_log2);
-    void deallocate(std::uint64_t offset);
-    /// Returns the size of the range in bytes.
-    std::uint64_t span_bytes() const noexcept { return end_; }
-
-private:
-    void add_free(std::uint64_t begin, std::uint64_t bytes);
-    void remove_free(std::uint64_t begin, std::uint64_t bytes);
-    std::uint64_t cut(std::uint64_t begin, std::uint64_t bytes, std::uint64_t offset,
-                      std::uint64_t needed);
-
-    std::map<std::uint64_t, std::uint64_t> free_;                // begin, bytes
-    std::set<std::pair<std::uint64_t, std::uint64_t>> by_size_;  // bytes, begin
-    std::map<std::uint64_t, std::uint64_t> used_;                // begin, bytes
-    std::uint64_t end_ = 0;
-};
 
 }  // namespace tensorpool::command::replay

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <optional>
 
 #include "common/printable.hpp"
@@ -27,13 +26,6 @@ void check(const trace::Recording& recording, const Lifetime& lifetime) {
                                                 "expected at most 2^{}",
                                                 alignment, Step::max_alignment_log2));
     }
-}
-
-/// The alignment that malloc guarantees.
-constexpr std::uint64_t min_alignment = 16;
-
-constexpr std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-    return (value + alignment - 1) & ~(alignment - 1);
 }
 
 /// Returns whether the call allocates memory that can be replayed, which device memory cannot.
@@ -73,7 +65,6 @@ constexpr std::uint64_t min_stage_bytes = std::uint64_t{4} << 20;
 struct OneThread {
     std::vector<Step> steps;
     std::vector<std::uint64_t> offsets;
-    std::vector<std::uint64_t> planned_offsets;
     std::vector<std::uint32_t> free_slots;
     std::uint32_t stage = Step::none;
     bool is_main = false;
@@ -86,16 +77,14 @@ std::uint64_t requested_bytes(const Lifetime& lifetime) {
 
 class Compiler {
 public:
-    Compiler(const Recording& recording, std::uint32_t process, Offsets floor, Offsets planned)
+    Compiler(const Recording& recording, std::uint32_t process, Offsets offsets)
         : recording_(recording),
           order_(blocks_of(recording, process)),
           lifetimes_(order_.lifetimes()),
-          wants_offsets_(floor == Offsets::yes),
           slots_(lifetimes_.size(), Step::none),
-          offsets_(lifetimes_.size()),
           numbers_(recording.threads.size()) {
         measure();
-        if (planned == Offsets::yes) planned_ = planned_offsets(recording, order_);
+        if (offsets == Offsets::yes) planned_ = planned_offsets(recording, order_);
         number_threads(recording.processes[process].number);
     }
 
@@ -171,11 +160,6 @@ private:
         if (begun.begin != Lifetime::none) enter_present_stage(thread);
         const unsigned alignment =
             begun.begin == Lifetime::none ? 0 : recording_.calls[begun.begin].alignment_log2;
-        if (wants_offsets_) {
-            if (before) floor_.deallocate(offsets_[*before]);
-            offsets_[lifetime] = floor_.allocate(
-                requested_bytes(begun), alignment > Step::plain_alignment_log2 ? alignment : 0);
-        }
         slots_[lifetime] = take_slot(thread, begun);
         Step step =
             Step::make(before ? StepKind::resize : StepKind::allocate, slots_[lifetime],
@@ -198,7 +182,6 @@ private:
         Step step = Step::make(StepKind::deallocate, slots_[lifetime]);
         if (is_handed_over(ended)) step.mark_takes_over();
         add(thread, step, lifetime);
-        if (wants_offsets_) floor_.deallocate(offsets_[lifetime]);
         give_slot_back(thread, lifetime);
         ++statistics_.deallocations;
     }
@@ -233,11 +216,8 @@ private:
 
     void add(OneThread& thread, Step step, std::size_t lifetime) {
         thread.steps.push_back(step);
-        const auto offset_in = [lifetime](const std::vector<std::uint64_t>& offsets) {
-            return lifetime == no_lifetime ? 0 : offsets[lifetime];
-        };
-        if (wants_offsets_) thread.offsets.push_back(offset_in(offsets_));
-        if (planned_) thread.planned_offsets.push_back(offset_in(planned_->offsets));
+        if (!planned_) return;
+        thread.offsets.push_back(lifetime == no_lifetime ? 0 : planned_->offsets[lifetime]);
     }
 
     void count(const Lifetime& lifetime, bool resized) {
@@ -254,16 +234,10 @@ private:
             plan.threads.push_back({plan.steps.size(), thread.steps.size(), thread.is_main});
             plan.steps.insert(plan.steps.end(), thread.steps.begin(), thread.steps.end());
             plan.offsets.insert(plan.offsets.end(), thread.offsets.begin(), thread.offsets.end());
-            plan.planned_offsets.insert(plan.planned_offsets.end(), thread.planned_offsets.begin(),
-                                        thread.planned_offsets.end());
         }
         plan.slots = slot_count_;
         plan.stages = std::move(stages_);
-        plan.offsets_bytes = floor_.span_bytes();
-        if (planned_) {
-            plan.planned_bytes = planned_->peak_bytes;
-            statistics_.planned_bytes = planned_->peak_bytes;
-        }
+        if (planned_) plan.offsets_bytes = statistics_.planned_bytes = planned_->peak_bytes;
         plan.statistics = statistics_;
         plan.statistics.threads = threads_.size() - 1;
         return plan;
@@ -272,15 +246,12 @@ private:
     const Recording& recording_;
     const LifetimeOrder order_;
     const std::vector<Lifetime>& lifetimes_;
-    const bool wants_offsets_;
     std::vector<std::uint32_t> slots_;    // one entry for each block
-    std::vector<std::uint64_t> offsets_;  // one entry for each block
     std::vector<std::uint32_t> numbers_;  // index in threads_ of each recorded thread; 0: none
     std::vector<OneThread> threads_;
     std::vector<std::uint32_t> stages_;
     std::optional<MemoryPlan> planned_;   // offsets of all blocks
     std::optional<std::size_t> resized_;  // the block that was resized last
-    FloorOffsets floor_;
     PlanStatistics statistics_;
     std::uint64_t stage_bytes_ = 0;
     std::uint64_t bytes_in_stage_ = 0;
@@ -311,80 +282,6 @@ MemoryPlan planned_offsets(const trace::Recording& recording, const LifetimeOrde
     return plan_memory(lifetimes, {.budget = std::chrono::seconds(1)});
 }
 
-std::uint64_t FloorOffsets::allocate(std::uint64_t bytes, unsigned alignment_log2) {
-    const std::uint64_t alignment = std::max(min_alignment, std::uint64_t{1} << alignment_log2);
-    const std::uint64_t needed = align_up(bytes, min_alignment);
-    // Tries the smallest free range that is large enough. If the block does not fit there because
-    // of its alignment, tries the smallest range that is large enough for any alignment.
-    for (const std::uint64_t min_bytes : {needed, needed + alignment - min_alignment}) {
-        const auto found = by_size_.lower_bound({min_bytes, 0});
-        if (found == by_size_.end()) break;
-        const auto [size, begin] = *found;
-        const std::uint64_t offset = align_up(begin, alignment);
-        if (offset + needed <= begin + size) return cut(begin, size, offset, needed);
-    }
-    // The last free range may reach to the end.
-    std::uint64_t begin = end_;
-    if (!free_.empty()) {
-        const auto& [last, size] = *free_.rbegin();
-        if (last + size == end_) begin = last;
-    }
-    const std::uint64_t old_end = end_;
-    const std::uint64_t offset = align_up(begin, alignment);
-    if (offset + needed > Step::max_bytes) {
-        throw CommandError(finding, fmt::format("the trace's blocks need {} bytes because of their "
-                                                "alignments, expected at most {}",
-                                                offset + needed, Step::max_bytes));
-    }
-    end_ = std::max(end_, offset + needed);
-    if (begin < old_end) remove_free(begin, old_end - begin);
-    free_.emplace(begin, end_ - begin);
-    by_size_.emplace(end_ - begin, begin);
-    return cut(begin, end_ - begin, offset, needed);
-}
-
-std::uint64_t FloorOffsets::cut(std::uint64_t begin, std::uint64_t bytes, std::uint64_t offset,
-                                std::uint64_t needed) {
-    remove_free(begin, bytes);
-    if (offset > begin) add_free(begin, offset - begin);
-    const std::uint64_t rest = begin + bytes - (offset + needed);
-    if (rest != 0) add_free(offset + needed, rest);
-    used_.emplace(offset, needed);
-    return offset;
-}
-
-void FloorOffsets::deallocate(std::uint64_t offset) {
-    const auto used = used_.find(offset);
-    add_free(offset, used->second);
-    used_.erase(used);
-}
-
-void FloorOffsets::add_free(std::uint64_t begin, std::uint64_t bytes) {
-    const auto next = free_.lower_bound(begin);
-    if (next != free_.end() && begin + bytes == next->first) {
-        const std::uint64_t more = next->second;
-        remove_free(begin + bytes, more);
-        bytes += more;
-    }
-    auto before = free_.lower_bound(begin);
-    if (before != free_.begin()) {
-        before = std::prev(before);
-        const auto [first, less] = *before;
-        if (first + less == begin) {
-            remove_free(first, less);
-            begin = first;
-            bytes += less;
-        }
-    }
-    free_.emplace(begin, bytes);
-    by_size_.emplace(bytes, begin);
-}
-
-void FloorOffsets::remove_free(std::uint64_t begin, std::uint64_t bytes) {
-    free_.erase(begin);
-    by_size_.erase({bytes, begin});
-}
-
 std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t number) {
     const std::vector<std::uint64_t> bytes = allocated_by(recording);
     const std::size_t none = bytes.size();
@@ -403,8 +300,8 @@ std::uint32_t choose_process(const trace::Recording& recording, std::uint64_t nu
     return static_cast<std::uint32_t>(best);
 }
 
-Plan compile(const Recording& recording, std::uint32_t process, Offsets floor, Offsets planned) {
-    return Compiler(recording, process, floor, planned).compile();
+Plan compile(const Recording& recording, std::uint32_t process, Offsets offsets) {
+    return Compiler(recording, process, offsets).compile();
 }
 
 }  // namespace tensorpool::command::replay

@@ -66,14 +66,12 @@ Subject describe(const ReplayOptions& options, const trace::Recording& recording
 /// Compiles the plan. The recording, which may be large, is destroyed before the allocators run.
 std::pair<Subject, Plan> prepare(const ReplayOptions& options,
                                  const std::vector<ReplayAllocator>& allocators) {
-    const auto wanted_by = [&](Calls calls) {
-        const bool is_there =
-            std::ranges::find(allocators, calls, &ReplayAllocator::calls) != allocators.end();
-        return is_there ? Offsets::yes : Offsets::no;
-    };
+    const bool needs_offsets = std::ranges::any_of(allocators, [](const ReplayAllocator& one) {
+        return one.calls == Calls::floor || one.calls == Calls::plan;
+    });
     const trace::Recording recording = trace::read_recording(options.file);
     const std::uint32_t process = choose_process(recording, options.process);
-    Plan plan = compile(recording, process, wanted_by(Calls::floor), wanted_by(Calls::plan));
+    Plan plan = compile(recording, process, needs_offsets ? Offsets::yes : Offsets::no);
     Subject subject = describe(options, recording, process, plan.statistics);
     return {std::move(subject), std::move(plan)};
 }
@@ -134,10 +132,11 @@ constexpr const char* details =
     "malloc, loaded by LD_PRELOAD, which is checked; jemalloc-tuned keeps freed memory "
     "(dirty_decay_ms:-1, muzzy_decay_ms:-1, oversize_threshold:0). none is no allocator: it "
     "replays the same calls with addresses that were computed before, so it shows the cost of the "
-    "replay itself, which no allocator can go below. plan uses a plan as `tensorpool plan` makes "
-    "it, within a second, in one mapping as large as the plan's peak, each block aligned to 64 "
-    "bytes as in the pool. It shows what a program can reach that knows its blocks in advance. "
-    "With several threads, the offsets are valid only in the recorded order. Environment "
+    "replay itself, which no allocator can go below. The addresses are those of a plan as "
+    "`tensorpool plan` makes it, within a second, in one mapping as large as the plan's peak, each "
+    "block aligned to 64 bytes as in the pool. plan also moves the contents of resized blocks. It "
+    "shows what a program can reach that knows its blocks in advance. With several threads, the "
+    "offsets are valid only in the recorded order. Environment "
     "variables that tune any allocator are not passed on. An allocator that is not installed is "
     "reported with its Debian package.\n\n"
     "Options of the pool: ";

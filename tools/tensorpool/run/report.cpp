@@ -136,6 +136,23 @@ std::string processes(const Results& results) {
                             results.totals_of_others());
 }
 
+/// Returns "1,234 entries in FILE, 12 MiB", and what is missing.
+std::string trace_text(const TraceOutput& trace) {
+    const trace::TraceWriter& writer = trace.writer();
+    std::string text = fmt::format("{} entries in {}, {}", with_commas(writer.entries()),
+                                   printable(trace.path()), format_size(writer.written_bytes()));
+    if (writer.dropped() != 0) {
+        text += fmt::format("; {} more were lost", with_commas(writer.dropped()));
+    }
+    if (trace.threads_left_out() != 0) {
+        text += fmt::format("; {} threads beyond the 512th", with_commas(trace.threads_left_out()));
+    }
+    if (!writer.problem().empty()) {
+        text += fmt::format("; incomplete: {}", printable(writer.problem()));
+    }
+    return text;
+}
+
 using Json = nlohmann::ordered_json;
 
 Json json_of(const PlannedPart& part, const PartNotes& notes) {
@@ -164,31 +181,6 @@ Json json_of(const Totals& others, std::uint64_t count) {
 
 }  // namespace
 
-std::size_t TraceOutput::look(std::uint64_t process, LiveTrace& trace) {
-    return trace.look([&](const TracePart& part) { writer_.add(process, part); });
-}
-
-void TraceOutput::finish(std::uint64_t process, LiveTrace& trace) {
-    look(process, trace);
-    writer_.end(process);
-    threads_left_out_ += trace.threads_left_out();
-}
-
-std::string TraceOutput::text() const {
-    std::string text = fmt::format("{} entries in {}, {}", with_commas(writer_.entries()),
-                                   printable(path_), format_size(writer_.written_bytes()));
-    if (writer_.dropped() != 0) {
-        text += fmt::format("; {} more were lost", with_commas(writer_.dropped()));
-    }
-    if (threads_left_out_ != 0) {
-        text += fmt::format("; {} threads beyond the 512th", with_commas(threads_left_out_));
-    }
-    if (!writer_.problem().empty()) {
-        text += fmt::format("; incomplete: {}", printable(writer_.problem()));
-    }
-    return text;
-}
-
 std::string to_text(const Report& report) {
     std::string text = headline(report);
     for (const PlannedPart& one : report.parts) {
@@ -198,7 +190,7 @@ std::string to_text(const Report& report) {
     if (!report.arguments.limit.empty()) {
         text += line("limit", limit_text(report.results, report.arguments.limit));
     }
-    if (report.trace != nullptr) text += line("trace", report.trace->text());
+    if (report.trace != nullptr) text += line("trace", trace_text(*report.trace));
     text += line("pools", pools_text(report));
     for (const std::string& problem : report.results.problems()) {
         text += line("not read", problem);

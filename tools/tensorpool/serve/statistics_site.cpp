@@ -144,16 +144,16 @@ ProfileAnswers::Named ProfileAnswers::named(std::uint64_t process, std::uint64_t
 }
 
 std::vector<MetricFamily> ProfileAnswers::metrics() {
-    profile::SiteMetrics metrics;
+    std::vector<profile::NamedProfile> profiles;
     std::set<std::uint64_t> known;
     for (const ListedProcess& listed : watcher_.processes()) {
         known.insert(listed.process);
         if (listed.ended || !listed.readable) continue;
-        if (const Named profile = named(listed.process, 0)) metrics.add(*profile);
+        if (Named profile = named(listed.process, 0)) profiles.push_back(std::move(*profile));
     }
     const std::lock_guard lock(mutex_);
     std::erase_if(names_, [&](const auto& names) { return !known.contains(names.first); });
-    return metrics.families();
+    return profile::site_metrics(profiles);
 }
 
 std::string HolderAnswers::ask_process(std::uint64_t process) {

@@ -9,7 +9,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/pause.hpp"
 #include "common/printable.hpp"
 #include "common/target.hpp"
 

@@ -12,7 +12,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/pause.hpp"
 #include "common/target.hpp"
 #include "stat/stat_line.hpp"
 

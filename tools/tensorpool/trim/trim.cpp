@@ -6,7 +6,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/pause.hpp"
 #include "common/target.hpp"
 #include "trim/outcome.hpp"
 

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <filesystem>
 
-#include "inspect/report/reports.hpp"
+#include "inspect/analysis.hpp"
 #include "tools/inspect/made_recording.hpp"
 #include "tools/temporary_folder.hpp"
 

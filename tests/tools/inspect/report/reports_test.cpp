@@ -1,4 +1,4 @@
-#include "inspect/report/reports.hpp"
+#include "inspect/analysis.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,9 +10,9 @@
 #include <tensorpool/holder_request.hpp>
 
 #include "common/html.hpp"
-#include "common/pause.hpp"
 #include "common/settings.hpp"
 #include "common/table.hpp"
+#include "common/target.hpp"
 
 namespace tensorpool::command::holders {
 namespace {
@@ -22,75 +22,42 @@ using Json = nlohmann::json;
 constexpr std::uint64_t known_version = 1;
 constexpr std::size_t max_names = 100;  // in any list of the answer
 
-/// Reads fields and reports the first that is not as expected.
-class Fields {
-public:
-    Fields(const Json& object, std::uint64_t process) : object_(object), process_(process) {
-        if (!object.is_object()) fail("an entry", "an object");
-    }
+// The library checks the types and reports the first field that is not as expected.
 
-    std::uint64_t number(const char* name) const {
-        const Json& field = at(name);
-        if (!field.is_number_unsigned()) fail(name, "a whole number");
-        return field.get<std::uint64_t>();
-    }
-    bool truth(const char* name) const {
-        const Json& field = at(name);
-        if (!field.is_boolean()) fail(name, "true or false");
-        return field.get<bool>();
-    }
-    std::string text(const char* name) const { return text_of(at(name), name); }
-    std::vector<std::string> texts(const char* name) const {
-        std::vector<std::string> texts;
-        for (const Json& one : list(name)) texts.push_back(text_of(one, name));
-        return texts;
-    }
-    std::vector<std::uint64_t> numbers(const char* name) const {
-        std::vector<std::uint64_t> numbers;
-        for (const Json& one : list(name)) {
-            if (!one.is_number_unsigned()) fail(name, "whole numbers");
-            numbers.push_back(one.get<std::uint64_t>());
-        }
-        return numbers;
-    }
-    const Json& list(const char* name) const {
-        const Json& field = at(name);
-        if (!field.is_array() || field.size() > max_names) {
-            fail(name, fmt::format("a list of at most {}", max_names));
-        }
-        return field;
-    }
-    bool has(const char* name) const { return object_.contains(name); }
-    [[noreturn]] void fail(std::string_view what, std::string_view expected) const {
-        throw CommandError(finding,
-                           fmt::format("process {}: {} of its answer is not {}: it may use another "
-                                       "version of tensorpool than this command",
-                                       process_, what, expected));
-    }
+std::uint64_t whole(const Json& json) {
+    return json.get_ref<const Json::number_unsigned_t&>();
+}
 
-private:
-    const Json& at(const char* name) const {
-        const auto field = object_.find(name);
-        if (field == object_.end()) fail(name, "there");
-        return *field;
+template <class Item, class Read>
+std::vector<Item> list_of(const Json& json, Read read) {
+    const auto& list = json.get_ref<const Json::array_t&>();
+    if (list.size() > max_names) {
+        throw std::length_error(fmt::format("it has a list of more than {}", max_names));
     }
-    std::string text_of(const Json& field, const char* name) const {
-        if (!field.is_string()) fail(name, "a text");
-        return field.get<std::string>();
+    std::vector<Item> items;
+    for (const Json& one : list) items.push_back(read(one));
+    return items;
+}
+
+HeldMemory memory_in(const Json& json) {
+    const auto text = [](const Json& one) { return one.get<std::string>(); };
+    return {.bytes = whole(json.at("bytes")),
+            .type = text(json.at("type")),
+            .shape = list_of<std::uint64_t>(json.at("shape"), whole),
+            .element_type = text(json.at("dtype")),
+            .device = text(json.at("device")),
+            .held_by = list_of<std::string>(json.at("held_by"), text),
+            .more_holders = whole(json.at("more_holders"))};
+}
+
+Answer answer_in(const Json& json) {
+    if (whole(json.at("version")) != known_version) {
+        throw std::runtime_error(fmt::format("its version is not {}", known_version));
     }
-
-    const Json& object_;
-    std::uint64_t process_;
-};
-
-HeldMemory memory_in(const Fields& fields) {
-    return {.bytes = fields.number("bytes"),
-            .type = fields.text("type"),
-            .shape = fields.numbers("shape"),
-            .element_type = fields.text("dtype"),
-            .device = fields.text("device"),
-            .held_by = fields.texts("held_by"),
-            .more_holders = fields.number("more_holders")};
+    return {.objects = whole(json.at("objects")),
+            .pause_seconds = static_cast<double>(whole(json.at("pause_ns"))) / 1e9,
+            .is_cut = json.at("is_cut").get<bool>(),
+            .largest = list_of<HeldMemory>(json.at("largest"), memory_in)};
 }
 
 constexpr const char* without_holder = "no Python object: C or C++ code, or the autograd graph";
@@ -122,23 +89,20 @@ Answer parse_answer(std::uint64_t process, std::string_view text) {
                         process));
     }
     const Json json = Json::parse(text, nullptr, false);
-    const Fields fields(json, process);
-    if (fields.has("error")) {
+    if (json.is_object() && json.contains("error") && json["error"].is_string()) {
         throw CommandError(finding, fmt::format("process {} could not name holders: {}", process,
-                                                printable(fields.text("error"))));
+                                                printable(json["error"].get<std::string>())));
     }
-    if (fields.number("version") != known_version) {
-        fields.fail("the version", std::to_string(known_version));
+    try {
+        Answer answer = answer_in(json);
+        std::ranges::stable_sort(answer.largest, std::ranges::greater(), &HeldMemory::bytes);
+        return answer;
+    } catch (const std::exception& error) {
+        throw CommandError(finding,
+                           fmt::format("process {}: its answer is not as expected ({}): it may use "
+                                       "another version of tensorpool than this command",
+                                       process, printable(error.what())));
     }
-    Answer answer{.objects = fields.number("objects"),
-                  .pause_seconds = static_cast<double>(fields.number("pause_ns")) / 1e9,
-                  .is_cut = fields.truth("is_cut"),
-                  .largest = {}};
-    for (const Json& one : fields.list("largest")) {
-        answer.largest.push_back(memory_in(Fields(one, process)));
-    }
-    std::ranges::stable_sort(answer.largest, std::ranges::greater(), &HeldMemory::bytes);
-    return answer;
 }
 
 std::string to_json(const Answer& answer, std::uint64_t process, std::size_t top) {

@@ -62,23 +62,10 @@ std::string change_interval(StatisticsReader& process, std::uint64_t bytes);
 /// Throws like `change_interval`.
 std::string turn_on(StatisticsReader& process);
 
-/// Collects the lines of code that hold the most memory. The number of time series stays small:
-/// each process has at most `max_lines` lines at a time.
-class SiteMetrics {
-public:
-    static constexpr std::size_t max_lines = 10;
-    static constexpr std::size_t max_label_bytes = 120;
-
-    SiteMetrics();
-    /// Adds the `max_lines` lines with the most live bytes. Sites with the same line are added up,
-    /// so that a line's total never decreases.
-    void add(const NamedProfile& named);
-    std::vector<MetricFamily> families() const;
-
-private:
-    MetricFamily live_;
-    MetricFamily allocated_;
-};
+/// Returns the metrics of the ten lines of code of each process that hold the most memory, so that
+/// the number of time series stays small. Sites with the same line are added up, so that a line's
+/// total never decreases.
+std::vector<MetricFamily> site_metrics(const std::vector<NamedProfile>& processes);
 
 struct HeapSum {
     std::uint64_t blocks = 0, bytes = 0;          ///< alive

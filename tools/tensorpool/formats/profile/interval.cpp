@@ -4,8 +4,8 @@
 
 #include <tensorpool/profile_request.hpp>
 
-#include "common/pause.hpp"
 #include "common/settings.hpp"
+#include "common/target.hpp"
 
 namespace tensorpool::command::profile {
 namespace {

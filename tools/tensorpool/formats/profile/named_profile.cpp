@@ -11,17 +11,16 @@ namespace {
 
 constexpr const char* other_stacks = "[other stacks]";
 
-double estimated_blocks(const ProfileSite& site, Value value) noexcept {
-    switch (value) {
-        case Value::live:
-            return site.live_blocks;
-        case Value::peak:
-            return site.peak_blocks;
-        case Value::allocated:
-            break;
-    }
-    return site.allocated_blocks;
-}
+/// What a site has of each `Value`. The numbers of blocks are estimates.
+constexpr struct {
+    std::string_view name;
+    std::uint64_t ProfileSite::*bytes;
+    double ProfileSite::*blocks;
+} values[] = {
+    {"live", &ProfileSite::live_bytes, &ProfileSite::live_blocks},
+    {"peak", &ProfileSite::peak_bytes, &ProfileSite::peak_blocks},
+    {"allocated", &ProfileSite::allocated_bytes, &ProfileSite::allocated_blocks},
+};
 
 /// Whether a call is part of tensorpool, which a program may contain.
 bool is_own(const symbols::FrameName& frame) {
@@ -94,25 +93,16 @@ void drop_unused_frames(HeapProfile& profile) {
 }
 
 std::string_view name_of(Value value) noexcept {
-    constexpr std::string_view names[] = {"live", "peak", "allocated"};
-    return names[static_cast<std::size_t>(value)];
+    return values[static_cast<std::size_t>(value)].name;
 }
 
 std::uint64_t bytes_of(const ProfileSite& site, Value value) noexcept {
-    switch (value) {
-        case Value::live:
-            return site.live_bytes;
-        case Value::peak:
-            return site.peak_bytes;
-        case Value::allocated:
-            break;
-    }
-    return site.allocated_bytes;
+    return site.*values[static_cast<std::size_t>(value)].bytes;
 }
 
 std::uint64_t blocks_of(const ProfileSite& site, Value value) noexcept {
     constexpr double end = 0x1p62;  // the process may have written anything
-    const double blocks = std::round(estimated_blocks(site, value));
+    const double blocks = std::round(site.*values[static_cast<std::size_t>(value)].blocks);
     const std::uint64_t min = bytes_of(site, value) == 0 ? 0 : 1;
     return blocks > 0 && blocks < end ? std::max(min, static_cast<std::uint64_t>(blocks)) : min;
 }

@@ -153,10 +153,6 @@ std::string short_name(std::string_view function) {
     return name;
 }
 
-bool is_python(std::string_view module) noexcept {
-    return module.starts_with(python_prefix);
-}
-
 bool is_pools_library(std::string_view path) noexcept {
     return base_name(path).starts_with("libtensorpool");
 }
@@ -207,7 +203,7 @@ const FrameName& FrameNames::name(trace::RecordedFrame frame) {
     name.offset = frame.offset;
     name.module = frame.module < recording_.modules.size() ? recording_.modules[frame.module].path
                                                            : std::string("?");
-    if (is_python(name.module)) {
+    if (name.module.starts_with(python_prefix)) {
         name_python(name);
         return name;
     }

@@ -52,7 +52,6 @@ struct FrameName {
     bool is_python = false;
     bool internal = false;  ///< part of an allocator, a standard library or a package of Python
 };
-bool is_python(std::string_view module) noexcept;
 /// Returns whether a path is that of a shared library of tensorpool.
 bool is_pools_library(std::string_view path) noexcept;
 

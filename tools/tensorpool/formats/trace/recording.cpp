@@ -5,18 +5,12 @@
 #include <algorithm>
 #include <cstring>
 #include <queue>
+#include <unordered_map>
 
-#include "formats/trace/recording_builder.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
-
-/// Reads enough to detect the type of a file.
-std::string beginning_of(Input& input) {
-    std::array<char, 64> bytes{};
-    const std::size_t count = input.read(0, std::as_writable_bytes(std::span(bytes)));
-    return {bytes.data(), count};
-}
 
 std::string shown_beginning(std::string_view beginning) {
     if (beginning.empty()) return "an empty file";
@@ -27,17 +21,10 @@ bool is_trace(std::string_view beginning) {
     return beginning.starts_with(std::string_view(trace_magic, sizeof trace_magic));
 }
 
-Recording read_trace(Input&& input) {
-    RecordingBuilder builder(input.name());
-    TraceFile file(std::move(input));
-    for (TraceChunk chunk; file.next(chunk);) builder.add(chunk);
-    return builder.finish(file.cut_bytes());
-}
-
 Recording read(Input&& input) {
-    const std::string beginning = beginning_of(input);
+    const std::string beginning = input.text(64);
     if (is_trace(beginning)) return read_trace(std::move(input));
-    if (beginning.starts_with(rmm_log_beginning)) return read_rmm_log(input);
+    if (beginning.starts_with(rmm_log_beginning)) return read_rmm_log(input.text(), input.name());
     throw TraceError(input.name(), 0,
                      fmt::format("found {}; expected a trace, which begins with TPTRACE, or a log "
                                  "of RMM, which begins with {}",

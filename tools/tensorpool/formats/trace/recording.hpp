@@ -97,6 +97,16 @@ Recording read_recording(const std::string& path);
 /// Reads a trace or a log from bytes in memory. `name` appears in error messages.
 Recording read_recording(std::span<const std::byte> bytes, const std::string& name);
 
+/// The first line of a log of RMM's logging_resource_adaptor.
+inline constexpr std::string_view rmm_log_beginning = "Thread,Time,Action,Pointer,Size,Stream";
+
+class Input;
+/// Reads a file of chunks (trace_file.hpp). Throws TraceError.
+Recording read_trace(Input input);
+/// Reads a log of RMM as one process with one pool, "rmm". Times are times of day; if they go back
+/// by half a day or more, the next day has begun. Streams are ignored. Throws TraceError.
+Recording read_rmm_log(const std::string& text, const std::string& name);
+
 /// The lifetime of one block, from the call that made it to the call that ended it.
 struct Lifetime {
     static constexpr std::uint32_t none = std::numeric_limits<std::uint32_t>::max();

@@ -1,10 +1,12 @@
-#include "formats/trace/recording_builder.hpp"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <optional>
+#include <unordered_map>
+
+#include "formats/trace/recording.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
 namespace {
@@ -14,62 +16,6 @@ constexpr std::uint64_t day_ns = 86'400 * second_ns;
 
 enum Column : std::size_t { thread, time, action, pointer, size, stream, column_count };
 using Columns = std::array<std::string_view, column_count>;
-
-/// Reads the lines of a text, without their ends.
-class LineReader {
-public:
-    explicit LineReader(Input& input) : input_(input) {}
-
-    /// Returns false at the end. A line is valid until the next call. Throws TraceError if a line
-    /// is too long.
-    bool next(std::string_view& line);
-    /// The offset of the last line in the file.
-    std::uint64_t offset() const noexcept { return line_offset_; }
-
-private:
-    bool fill();
-
-    Input& input_;
-    std::string buffer_;
-    std::size_t at_ = 0;               // position of the next line in the buffer
-    std::uint64_t buffer_offset_ = 0;  // position of the buffer in the file
-    std::uint64_t line_offset_ = 0;
-};
-
-constexpr std::size_t block_bytes = std::size_t{1} << 18;
-constexpr std::size_t max_line_bytes = 4096;
-
-// Reads another block, and keeps the unread rest of the last one before it.
-bool LineReader::fill() {
-    buffer_.erase(0, at_);
-    buffer_offset_ += at_;
-    at_ = 0;
-    const std::size_t left = buffer_.size();
-    buffer_.resize(left + block_bytes);
-    const std::span<char> to = std::span(buffer_).subspan(left);
-    const std::size_t got = input_.read(buffer_offset_ + left, std::as_writable_bytes(to));
-    buffer_.resize(left + got);
-    return got != 0;
-}
-
-bool LineReader::next(std::string_view& line) {
-    std::size_t end = buffer_.find('\n', at_);
-    while (end == std::string::npos && buffer_.size() - at_ <= max_line_bytes && fill()) {
-        end = buffer_.find('\n', at_);
-    }
-    line_offset_ = buffer_offset_ + at_;
-    if (end == std::string::npos) end = buffer_.size();  // the last line may lack its newline
-    if (end == at_ && at_ == buffer_.size()) return false;
-    if (end - at_ > max_line_bytes) {
-        throw TraceError(input_.name(), line_offset_,
-                         "found a line of more than " + std::to_string(max_line_bytes) +
-                             " B; expected a shorter one");
-    }
-    line = std::string_view(buffer_).substr(at_, end - at_);
-    at_ = end + (end < buffer_.size() ? 1 : 0);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    return true;
-}
 
 std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
     std::uint64_t value = 0;
@@ -123,7 +69,7 @@ std::optional<Columns> split(std::string_view line) {
 
 class RmmLog {
 public:
-    explicit RmmLog(Input& input) : input_(input), lines_(input) {
+    explicit RmmLog(const std::string& name) : name_(name) {
         recording_.processes.push_back({.name = "rmm"});
         recording_.sources.push_back({.name = "?"});
         recording_.sources.push_back({.number = 1, .name = "rmm"});
@@ -131,11 +77,14 @@ public:
         recording_.stacks.emplace_back();
     }
 
-    Recording read() {
-        std::string_view line;
-        lines_.next(line);  // the titles of the columns
-        while (lines_.next(line)) {
-            if (!line.empty()) add(line);
+    Recording read(std::string_view text) {
+        while (offset_ < text.size()) {
+            const std::size_t end = std::min(text.find('\n', offset_), text.size());
+            std::string_view line = text.substr(offset_, end - offset_);
+            if (line.ends_with('\r')) line.remove_suffix(1);
+            // The first line has the titles of the columns.
+            if (offset_ != 0 && !line.empty()) add(line);
+            offset_ = end + 1;
         }
         return std::move(recording_);
     }
@@ -143,7 +92,7 @@ public:
 private:
     [[noreturn]] void fail(std::string_view found, std::string_view expected) const {
         throw TraceError(
-            input_.name(), lines_.offset(),
+            name_, offset_,
             fmt::format("found \"{}\"; expected {}", printable(found.substr(0, 80)), expected));
     }
 
@@ -187,8 +136,8 @@ private:
         return at->second;
     }
 
-    Input& input_;
-    LineReader lines_;
+    const std::string& name_;
+    std::size_t offset_ = 0;  // of the present line
     Recording recording_;
     std::unordered_map<std::uint64_t, std::uint32_t> threads_;
     std::uint64_t begin_ = 0;
@@ -199,8 +148,8 @@ private:
 
 }  // namespace
 
-Recording read_rmm_log(Input& input) {
-    return RmmLog(input).read();
+Recording read_rmm_log(const std::string& text, const std::string& name) {
+    return RmmLog(name).read(text);
 }
 
 }  // namespace tensorpool::command::trace

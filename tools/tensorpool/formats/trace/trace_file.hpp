@@ -38,6 +38,8 @@ public:
     std::uint64_t bytes() const noexcept { return bytes_; }
     /// Fills `to` from `offset` on. Returns the number of bytes read. Throws CommandError.
     std::size_t read(std::uint64_t offset, std::span<std::byte> to);
+    /// Returns the beginning of the file, or all of it. Throws CommandError.
+    std::string text(std::uint64_t max_bytes = UINT64_MAX);
 
 private:
     std::string name_;
@@ -81,7 +83,6 @@ private:
     bool is_whole(const TraceChunkHeader& header) const;
     bool read_payload(const TraceChunkHeader& header);
     void decompress(const TraceChunkHeader& header);
-    void check_frame(const TraceChunkHeader& header) const;
     void check_expansion(const TraceChunkHeader& header);
 
     Input input_;

@@ -195,6 +195,21 @@ Estimation estimate_of(const ModelFile& file, const Request& request) {
     return estimation;
 }
 
+std::string cache_type_names() {
+    std::string names;
+    for (const KvCacheType& type : kv_cache_types()) {
+        names += names.empty() ? "" : ", ";
+        names += type.name;
+    }
+    return names;
+}
+
+std::string problem_of_cache_type(const std::string& name) {
+    if (find_kv_cache_type(name) != nullptr) return "";
+    return fmt::format("'{}' is not a type of a cache; expected one of {}", printable(name),
+                       cache_type_names());
+}
+
 }  // namespace
 
 Estimation make_estimation(std::optional<ModelHyperparameters> model, ModelWeights weights,
@@ -214,21 +229,6 @@ Estimation make_estimation(std::optional<ModelHyperparameters> model, ModelWeigh
     estimation.need = estimate_memory(*estimation.model, estimation.weights, estimation.plan);
     add_fit(estimation);
     return estimation;
-}
-
-std::string cache_type_names() {
-    std::string names;
-    for (const KvCacheType& type : kv_cache_types()) {
-        names += names.empty() ? "" : ", ";
-        names += type.name;
-    }
-    return names;
-}
-
-std::string problem_of_cache_type(const std::string& name) {
-    if (find_kv_cache_type(name) != nullptr) return "";
-    return fmt::format("'{}' is not a type of a cache; expected one of {}", printable(name),
-                       cache_type_names());
 }
 
 std::string options_between(const InferencePlan& request, const InferencePlan& plan) {

@@ -1,8 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <iterator>
-
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
@@ -73,46 +70,6 @@ Json suggestions_json(const Estimation& estimation) {
     return list;
 }
 
-using Json = nlohmann::ordered_json;
-
-bool is_plain(char character) noexcept {
-    return character >= ' ' && character < '\x7f' && character != '"' && character != '\\';
-}
-
-/// Appends a JSON string. Most names need no escapes, so a file of 100,000 tensors is written in a
-/// few milliseconds; the library takes ten times as long.
-void append_quoted(std::string& text, std::string_view name) {
-    if (!std::ranges::all_of(name, is_plain)) {
-        text += json_line(name);
-        return;
-    }
-    text += '"';
-    text += name;
-    text += '"';
-}
-
-void append_tensor(std::string& text, const ModelTensor& tensor) {
-    text += "{\"name\":";
-    append_quoted(text, tensor.name);
-    text += ",\"type\":";
-    append_quoted(text, tensor.type.name);
-    fmt::format_to(std::back_inserter(text), ",\"shape\":[{}],\"offset\":{},\"bytes\":{}{}}}",
-                   fmt::join(tensor.shape, ","), tensor.offset, tensor.bytes,
-                   tensor.column_major ? ",\"column_major\":true" : "");
-}
-
-void append_tensors(std::string& text, const ModelFile& file) {
-    // About the size of a tensor's entry. Reserving avoids that the text is copied as it grows.
-    constexpr std::size_t usual_bytes = 128;
-    text.reserve(text.size() + usual_bytes * file.tensors().size());
-    text += '[';
-    for (const ModelTensor& tensor : file.tensors()) {
-        if (text.back() != '[') text += ',';
-        append_tensor(text, tensor);
-    }
-    text += ']';
-}
-
 Json to_json(const Amount& amount) {
     return {
         {"tensors", amount.tensors}, {"parameters", amount.parameters}, {"bytes", amount.bytes}};
@@ -168,21 +125,31 @@ Json to_json(const MetadataValue& value) {
         value);
 }
 
-/// Appends the metadata key by key, because the library's ordered objects compare each new key with
+/// Adds the metadata key by key, because the library's ordered objects compare each new key with
 /// all others.
-void append_metadata(std::string& text, const ModelFile& file) {
-    text += '{';
+Json metadata_json(const ModelFile& file) {
+    Json json = Json::object();
+    auto& members = json.get_ref<Json::object_t&>();
     for (const auto& [key, value] : file.metadata()) {
-        if (text.back() != '{') text += ',';
-        append_quoted(text, key);
-        text += ':' + json_line(to_json(value));
+        members.emplace_back(std::string(key), to_json(value));
     }
-    text += '}';
+    return json;
 }
 
-}  // namespace
+Json tensors_json(const ModelFile& file) {
+    Json list = Json::array();
+    for (const ModelTensor& tensor : file.tensors()) {
+        Json& row = list.emplace_back(Json{{"name", tensor.name},
+                                           {"type", tensor.type.name},
+                                           {"shape", tensor.shape},
+                                           {"offset", tensor.offset},
+                                           {"bytes", tensor.bytes}});
+        if (tensor.column_major) row["column_major"] = true;
+    }
+    return list;
+}
 
-std::string estimation_json(const Estimation& estimation) {
+Json to_json(const Estimation& estimation) {
     Json json = {{"fits", estimation.fits}, {"memory", memory_json(estimation.memory)}};
     json.update(to_json(estimation.need, estimation.plan));
     if (!estimation.model) {
@@ -193,7 +160,13 @@ std::string estimation_json(const Estimation& estimation) {
         json["largest_context"] = estimation.largest_context;
         json["suggestions"] = suggestions_json(estimation);
     }
-    return json_line(json);
+    return json;
+}
+
+}  // namespace
+
+std::string estimation_json(const Estimation& estimation) {
+    return json_line(to_json(estimation));
 }
 
 std::string json_report(const Report& report) {
@@ -209,15 +182,10 @@ std::string json_report(const Report& report) {
                  {"by_type", by_type(contents)},
                  {"by_layer", by_layer(contents)},
                  {"largest", largest(contents)}};
-    std::string text = json_line(json);
-    text.pop_back();
-    text += ",\"metadata\":";
-    append_metadata(text, file);
-    if (report.estimation) text += ",\"estimate\":" + estimation_json(*report.estimation);
-    text += ",\"tensors\":";
-    append_tensors(text, file);
-    text += '}';
-    return text;
+    json["metadata"] = metadata_json(file);
+    if (report.estimation) json["estimate"] = to_json(*report.estimation);
+    json["tensors"] = tensors_json(file);
+    return json_line(json);
 }
 
 }  // namespace tensorpool::command::model

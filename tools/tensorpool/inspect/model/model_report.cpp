@@ -44,6 +44,11 @@ Cell cell(std::uint64_t bytes, Sizes sizes) {
     return {size(bytes, sizes), static_cast<double>(bytes)};
 }
 
+/// Returns a title with an empty line before and after it, then the table.
+std::string titled_table(const std::string& title, const Table& table) {
+    return '\n' + title + "\n\n" + table_text(table);
+}
+
 /// Returns "32 heads of 128, 8 for keys and values". If layers differ, describes the first one.
 std::string heads_text(const ModelHyperparameters& model) {
     const AttentionLayer& layer = model.layers.front();
@@ -341,10 +346,6 @@ std::string fact_line(const std::string& name, const std::string& parameter,
     std::string line = fit(name, 15) + ' ' + fit(printable(parameter), 14, Side::right);
     if (!note.empty()) line += "  " + printable(note);
     return line + '\n';
-}
-
-std::string titled_table(const std::string& title, const Table& table) {
-    return '\n' + title + "\n\n" + table_text(table);
 }
 
 std::string paragraph(const std::string& text, const char* indent) {

@@ -19,21 +19,16 @@ struct Amount {
     friend bool operator==(const Amount&, const Amount&) = default;
 };
 
-struct TypeAmount {
-    std::string_view type;
-    Amount amount;
-};
-
-struct LocationAmount {
-    TensorLocation location;
-    Amount amount;
+/// Embeddings, layers by number, output, other.
+struct InOrderOfUse {
+    bool operator()(const TensorLocation& one, const TensorLocation& other) const;
 };
 
 /// The summary of a file. Holds views into the file, which must outlive it.
 struct Contents {
     Amount all;
-    std::vector<TypeAmount> by_type;          ///< the largest first
-    std::vector<LocationAmount> by_location;  ///< embeddings, layers by number, output, other
+    std::vector<std::pair<std::string_view, Amount>> by_type;  ///< the largest first
+    std::map<TensorLocation, Amount, InOrderOfUse> by_location;
     std::vector<const ModelTensor*> largest;
 };
 
@@ -98,11 +93,6 @@ struct Estimation {
 Estimation make_estimation(std::optional<ModelHyperparameters> model, ModelWeights weights,
                            const Request& request, AvailableMemory memory);
 
-/// Returns all names: "f32, f16, …".
-std::string cache_type_names();
-/// Returns an error message if there is no type of this name, else "". A validator for CLI11.
-std::string problem_of_cache_type(const std::string& name);
-
 /// Returns the options that change the requested plan to the other one.
 std::string options_between(const InferencePlan& request, const InferencePlan& plan);
 
@@ -128,8 +118,6 @@ std::string text_of(const MetadataValue& value);
 /// Returns a line such as "format                 GGUF  version 3".
 std::string fact_line(const std::string& name, const std::string& value,
                       const std::string& note = "");
-/// Returns a title with an empty line before and after it, then the table, without trailing spaces.
-std::string titled_table(const std::string& title, const Table& table);
 /// Returns the text wrapped to 79 columns and indented, with control characters escaped.
 std::string paragraph(const std::string& text, const char* indent = "");
 

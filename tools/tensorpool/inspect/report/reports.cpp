@@ -1,4 +1,4 @@
-#include "inspect/report/reports.hpp"
+#include "inspect/analysis.hpp"
 
 #include <fmt/format.h>
 
@@ -101,65 +101,10 @@ Json to_json(const Level& level, bool tells_held) {
     return json;
 }
 
-Json to_json(const std::vector<Share>& shares) {
-    Json list = Json::array();
-    for (const Share& share : shares) {
-        list.push_back({{"name", share.name},
-                        {"blocks", share.blocks},
-                        {"bytes", share.bytes},
-                        {"block_bytes", share.block_bytes}});
-    }
-    return list;
-}
-
-Json to_json(const Sites& sites) {
-    Json list = Json::array();
-    for (const Site& site : sites.largest) {
-        list.push_back({{"name", site.name},
-                        {"estimated_bytes", site.bytes},
-                        {"estimated_blocks", site.blocks},
-                        {"samples", site.samples},
-                        {"stack", site.stack}});
-    }
-    return list;
-}
-
-Json to_json(const Holdings& holdings) {
-    return {{"blocks", holdings.blocks},
-            {"bytes", holdings.bytes},
-            {"by_source", to_json(holdings.by_source)},
-            {"by_scope", to_json(holdings.by_scope)},
-            {"by_site", to_json(holdings.by_site)}};
-}
-
-Json to_json(const std::vector<SizeRow>& rows) {
-    Json list = Json::array();
-    for (const SizeRow& row : rows) {
-        list.push_back({{"bytes", row.bytes}, {"requests", row.requests}});
-    }
-    return list;
-}
-
 Json to_json(const std::vector<LifetimeRow>& rows, const char* from) {
     Json list = Json::array();
     for (const LifetimeRow& row : rows) {
         list.push_back({{from, row.from}, {"blocks", row.blocks}, {"bytes", row.bytes}});
-    }
-    return list;
-}
-
-Json processes(const Analysis& analysis) {
-    Json list = Json::array();
-    for (const ProcessRow& row : analysis.processes) {
-        list.push_back({{"name", row.process.name},
-                        {"process", row.process.number},
-                        {"threads", row.threads},
-                        {"calls", row.calls},
-                        {"peak_bytes", row.peak_bytes},
-                        {"dropped", row.process.dropped},
-                        {"from_start", row.process.from_start},
-                        {"ended", row.process.ended},
-                        {"stack_interval_bytes", row.process.stack_interval}});
     }
     return list;
 }
@@ -176,37 +121,78 @@ Json timeline(const Timeline& timeline) {
     return {{"sources", timeline.sources}, {"scopes", timeline.scopes}, {"moments", moments}};
 }
 
-Json to_json(const Planned& planned) {
-    if (!planned.made) return nullptr;
-    return {{"peak_bytes", planned.peak_bytes},
+}  // namespace
+
+// The library finds these by the types of their arguments.
+
+static void to_json(Json& json, const Share& share) {
+    json = {{"name", share.name},
+            {"blocks", share.blocks},
+            {"bytes", share.bytes},
+            {"block_bytes", share.block_bytes}};
+}
+
+static void to_json(Json& json, const Site& site) {
+    json = {{"name", site.name},
+            {"estimated_bytes", site.bytes},
+            {"estimated_blocks", site.blocks},
+            {"samples", site.samples},
+            {"stack", site.stack}};
+}
+
+static void to_json(Json& json, const Holdings& holdings) {
+    json = {{"blocks", holdings.blocks},
+            {"bytes", holdings.bytes},
+            {"by_source", holdings.by_source},
+            {"by_scope", holdings.by_scope},
+            {"by_site", holdings.by_site.largest}};
+}
+
+static void to_json(Json& json, const SizeRow& row) {
+    json = {{"bytes", row.bytes}, {"requests", row.requests}};
+}
+
+static void to_json(Json& json, const ProcessRow& row) {
+    json = {{"name", row.process.name},
+            {"process", row.process.number},
+            {"threads", row.threads},
+            {"calls", row.calls},
+            {"peak_bytes", row.peak_bytes},
+            {"dropped", row.process.dropped},
+            {"from_start", row.process.from_start},
+            {"ended", row.process.ended},
+            {"stack_interval_bytes", row.process.stack_interval}};
+}
+
+static void to_json(Json& json, const Planned& planned) {
+    if (!planned.made) return;
+    json = {{"peak_bytes", planned.peak_bytes},
             {"lower_bound_bytes", planned.lower_bound_bytes},
             {"method", to_string(planned.method)},
             {"searched", planned.searched},
             {"optimal", planned.optimal}};
 }
 
-Json totals(const Totals& totals) {
-    return {{"threads", totals.threads},         {"calls", totals.calls},
+static void to_json(Json& json, const Totals& totals) {
+    json = {{"threads", totals.threads},         {"calls", totals.calls},
             {"allocations", totals.allocations}, {"allocated_bytes", totals.allocated_bytes},
             {"refusals", totals.refusals},       {"duration_ns", totals.duration_ns},
             {"dropped", totals.dropped},         {"cut_bytes", totals.cut_bytes}};
 }
 
-}  // namespace
+static void to_json(Json& json, const Fact& fact) {
+    json = {fact.name, fact.value, fact.note};
+}
 
 std::string html_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top) {
-    Json facts = Json::array();
-    for (const Fact& fact : facts_of(analysis, sizes)) {
-        facts.push_back({fact.name, fact.value, fact.note});
-    }
     Json sections = Json::array();
     for (const Section& section : sections_of(analysis, sizes, top)) {
         sections.push_back(json_of(section));
     }
     return html_page("report.html", {{"title", path.substr(path.rfind('/') + 1)},
                                      {"plain_bytes", sizes == Sizes::bytes},
-                                     {"facts", std::move(facts)},
+                                     {"facts", facts_of(analysis, sizes)},
                                      {"notes", doubts_of(analysis)},
                                      {"timeline", json_of(analysis.timeline)},
                                      {"sections", std::move(sections)}})
@@ -233,18 +219,18 @@ std::string json_report(const Analysis& analysis) {
     Json peak = {{"time_ns", analysis.timeline.peak.time_ns}};
     peak.update(to_json(analysis.timeline.peak.level, analysis.timeline.tells_held));
     if (analysis.timeline.tells_held) peak["most_held_bytes"] = analysis.timeline.max_held_bytes;
-    peak.update(to_json(analysis.at_peak));
-    Json left = to_json(analysis.left);
+    peak.update(Json(analysis.at_peak));
+    Json left = analysis.left;
     left["known"] = analysis.any_ended;
     left["gone_blocks"] = analysis.gone_blocks;
     left["gone_bytes"] = analysis.gone_bytes;
-    const Json report = {{"totals", totals(analysis.totals)},
-                         {"processes", processes(analysis)},
+    const Json report = {{"totals", analysis.totals},
+                         {"processes", analysis.processes},
                          {"peak", std::move(peak)},
-                         {"plan", to_json(analysis.planned)},
+                         {"plan", analysis.planned},
                          {"left", std::move(left)},
-                         {"sizes_by_bytes", to_json(analysis.sizes_by_bytes)},
-                         {"sizes_by_requests", to_json(analysis.sizes_by_requests)},
+                         {"sizes_by_bytes", analysis.sizes_by_bytes},
+                         {"sizes_by_requests", analysis.sizes_by_requests},
                          {"lifetimes_ns", to_json(analysis.lifetimes.by_time, "from_ns")},
                          {"lifetimes_calls", to_json(analysis.lifetimes.by_calls, "from_calls")},
                          {"timeline", timeline(analysis.timeline)},

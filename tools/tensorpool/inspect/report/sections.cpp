@@ -1,4 +1,4 @@
-#include "inspect/report/reports.hpp"
+#include "inspect/analysis.hpp"
 
 #include <fmt/format.h>
 
@@ -85,7 +85,7 @@ std::vector<ProcessRow> largest(std::vector<ProcessRow> rows, std::size_t top) {
 }
 
 Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
-    Section section{"processes", "Processes", "", {}, {}};
+    Section section{"Processes", "", {}, {}};
     const std::size_t count = analysis.processes.size();
     if (count > top) {
         section.note = fmt::format("The {} of {} with the most bytes alive.", top, count);
@@ -107,10 +107,10 @@ Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
     return section;
 }
 
-Section shares(std::string id, std::string title, std::string note, const char* column,
+Section shares(std::string title, std::string note, const char* column,
                const std::vector<Share>& shares, std::uint64_t whole, Sizes sizes,
                std::size_t top) {
-    Section section{std::move(id), std::move(title), std::move(note), {}, {}};
+    Section section{std::move(title), std::move(note), {}, {}};
     section.table.columns = {text_column(column), count_column("BLOCKS"), size_column("ASKED FOR"),
                              size_column("IN BLOCKS"), part_column("PART")};
     for (std::size_t i = 0; i < std::min(shares.size(), top); ++i) {
@@ -122,9 +122,8 @@ Section shares(std::string id, std::string title, std::string note, const char* 
     return section;
 }
 
-Section sites(std::string id, std::string title, const Sites& sites, Sizes sizes) {
+Section sites(std::string title, const Sites& sites, Sizes sizes) {
     Section section{
-        std::move(id),
         std::move(title),
         fmt::format("Estimated from {} sampled call stacks. PART is the part of the {} that "
                     "they represent.",
@@ -143,9 +142,9 @@ Section sites(std::string id, std::string title, const Sites& sites, Sizes sizes
     return section;
 }
 
-Section sizes_of(std::string id, std::string title, const std::vector<SizeRow>& rows,
-                 const Totals& totals, Sizes sizes) {
-    Section section{std::move(id), std::move(title), "", {}, {}};
+Section sizes_of(std::string title, const std::vector<SizeRow>& rows, const Totals& totals,
+                 Sizes sizes) {
+    Section section{std::move(title), "", {}, {}};
     section.table.columns = {size_column("SIZE"), count_column("REQUESTS"), size_column("TOGETHER"),
                              part_column("PART")};
     for (const SizeRow& row : rows) {
@@ -157,9 +156,9 @@ Section sizes_of(std::string id, std::string title, const std::vector<SizeRow>& 
 }
 
 template <class Format>
-Section lifetimes(std::string id, std::string title, std::string note, const char* column,
+Section lifetimes(std::string title, std::string note, const char* column,
                   const std::vector<LifetimeRow>& rows, Sizes sizes, Format format) {
-    Section section{std::move(id), std::move(title), std::move(note), {}, {}};
+    Section section{std::move(title), std::move(note), {}, {}};
     section.table.columns = {text_column(column), count_column("BLOCKS"), part_column("PART"),
                              size_column("BYTES")};
     std::uint64_t blocks = 0;
@@ -185,7 +184,6 @@ double lost_part(const Level& level) {
 Section fragmentation(const Timeline& timeline, Sizes sizes) {
     constexpr std::size_t shown = 12;
     Section section{
-        "fragmentation",
         "Fragmentation over time",
         "Each row is the moment with the most bytes alive in a twelfth of the time. IN BLOCKS "
         "includes rounding, ON PAGES the rest of every page with a block, USED all addresses that "
@@ -233,13 +231,12 @@ std::string left_note(const Analysis& analysis, Sizes sizes) {
 void add_left(std::vector<Section>& sections, const Analysis& analysis, Sizes sizes,
               std::size_t top) {
     const Holdings& left = analysis.left;
-    sections.push_back(shares("left-by-source", "Alive at the end, by pool, arena and scratch",
+    sections.push_back(shares("Alive at the end, by pool, arena and scratch",
                               left_note(analysis, sizes), "FROM", left.by_source, left.bytes, sizes,
                               top));
-    sections.push_back(shares("left-by-scope", "Alive at the end, by scope", "", "SCOPE",
-                              left.by_scope, left.bytes, sizes, top));
     sections.push_back(
-        sites("left-by-site", "Alive at the end, by call site", left.by_site, sizes));
+        shares("Alive at the end, by scope", "", "SCOPE", left.by_scope, left.bytes, sizes, top));
+    sections.push_back(sites("Alive at the end, by call site", left.by_site, sizes));
 }
 
 }  // namespace
@@ -289,23 +286,23 @@ std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::siz
     const Holdings& peak = analysis.at_peak;
     std::vector<Section> sections;
     sections.push_back(processes(analysis, sizes, top));
-    sections.push_back(shares("peak-by-source", "At the peak, by pool, arena and scratch", "",
-                              "FROM", peak.by_source, peak.bytes, sizes, top));
-    sections.push_back(shares("peak-by-scope", "At the peak, by scope", "", "SCOPE", peak.by_scope,
+    sections.push_back(shares("At the peak, by pool, arena and scratch", "", "FROM", peak.by_source,
                               peak.bytes, sizes, top));
-    sections.push_back(sites("peak-by-site", "At the peak, by call site", peak.by_site, sizes));
+    sections.push_back(
+        shares("At the peak, by scope", "", "SCOPE", peak.by_scope, peak.bytes, sizes, top));
+    sections.push_back(sites("At the peak, by call site", peak.by_site, sizes));
     sections.push_back(fragmentation(analysis.timeline, sizes));
-    sections.push_back(sizes_of("sizes-by-bytes", "Sizes with the most bytes in total",
-                                analysis.sizes_by_bytes, analysis.totals, sizes));
-    sections.push_back(sizes_of("sizes-by-requests", "Sizes with the most requests",
-                                analysis.sizes_by_requests, analysis.totals, sizes));
-    sections.push_back(lifetimes("lifetimes", "Lifetimes of blocks",
+    sections.push_back(sizes_of("Sizes with the most bytes in total", analysis.sizes_by_bytes,
+                                analysis.totals, sizes));
+    sections.push_back(sizes_of("Sizes with the most requests", analysis.sizes_by_requests,
+                                analysis.totals, sizes));
+    sections.push_back(lifetimes("Lifetimes of blocks",
                                  "Blocks whose beginning and end were both recorded.", "TIME",
                                  analysis.lifetimes.by_time, sizes, format_ns));
-    sections.push_back(lifetimes(
-        "lifetimes-in-calls", "Lifetimes of blocks in calls",
-        "Calls of all threads from beginning to end.", "CALLS", analysis.lifetimes.by_calls, sizes,
-        [](std::uint64_t calls) { return format_count(static_cast<double>(calls)); }));
+    sections.push_back(
+        lifetimes("Lifetimes of blocks in calls", "Calls of all threads from beginning to end.",
+                  "CALLS", analysis.lifetimes.by_calls, sizes,
+                  [](std::uint64_t calls) { return format_count(static_cast<double>(calls)); }));
     add_left(sections, analysis, sizes, top);
     std::erase_if(sections, [](const Section& section) { return section.table.rows.empty(); });
     return sections;

@@ -1,7 +1,6 @@
 #include "serve/http/gate.hpp"
 
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -65,7 +64,6 @@ constexpr std::size_t max_bytes = 4096;
 void check_mode(const Descriptor& file, const std::filesystem::path& path) {
     struct stat status = {};
     if (fstat(file.number(), &status) != 0) refuse(path, std::strerror(errno));
-    if (!S_ISREG(status.st_mode)) refuse(path, "not a regular file");
     // Any access by others, and writing by the group.
     const unsigned mode = status.st_mode & 07777U;
     if ((mode & 0027U) != 0) {
@@ -153,8 +151,8 @@ std::string with_port(std::string_view name, int port) {
 }
 
 std::string read_token_file(const std::filesystem::path& path) {
-    const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file) refuse(path, std::strerror(errno));
+    const Descriptor file = open_regular_file(path);
+    if (!file) refuse(path, errno == 0 ? "not a regular file" : std::strerror(errno));
     check_mode(file, path);
     std::string token = read_all(file, path);
     token.erase(token.find_last_not_of(" \t\r\n") + 1);

@@ -1,14 +1,14 @@
 #include "serve/watch/history.hpp"
 
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
-#include <iterator>
-
+#include "common/html.hpp"
 #include "formats/profile/named_profile.hpp"
-#include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
 namespace {
+
+using Json = nlohmann::ordered_json;
 
 constexpr std::uint64_t unit_ns = 10'000'000;  // of Sample::time
 
@@ -65,26 +65,23 @@ const PoolRates* rates_of(const ProcessRates& rates, std::uint64_t pool) {
     return found == rates.pools.end() ? nullptr : &*found;
 }
 
-// The JSON is written directly as text: a tree of its numbers would be ten times as large.
-
-void add_times(std::string& text, double start, std::span<const PoolSample> samples) {
-    const char* comma = "";
-    for (const PoolSample& sample : samples) {
-        fmt::format_to(std::back_inserter(text), "{}{:.2f}", comma, start + sample.time / 100.0);
-        comma = ",";
+/// Unknown values become null.
+Json series_of(std::span<const PoolSample> samples) {
+    Json all;
+    for (std::size_t i = 0; i < std::size(all_series); ++i) {
+        Json& values = all[all_series[i].name] = Json::array();
+        for (const PoolSample& sample : samples) values.push_back(sample.values[i]);
     }
+    return all;
 }
 
-void add_series(std::string& text, std::size_t series, std::span<const PoolSample> samples) {
-    text += fmt::format(R"({}"{}":[)", series == 0 ? "" : ",", all_series[series].name);
-    const char* comma = "";
+/// Returns the times in seconds since 1970, with the precision of `Sample::time`.
+Json times_of(std::span<const PoolSample> samples, double start) {
+    Json times = Json::array();
     for (const PoolSample& sample : samples) {
-        const float value = sample.values[series];
-        text += comma;
-        text += std::isfinite(value) ? fmt::format("{}", value) : "null";
-        comma = ",";
+        times.push_back(std::round(start * 100 + sample.time) / 100);
     }
-    text += ']';
+    return times;
 }
 
 }  // namespace
@@ -114,19 +111,16 @@ std::string History::to_json(std::uint64_t process, std::uint64_t time_ns) const
     const std::uint64_t until = time_ns < start_ns_ ? 0 : (time_ns - start_ns_) / unit_ns;
     const double start =
         static_cast<double>(start_ns_ + static_cast<std::uint64_t>(unix_offset_ns_)) / 1e9;
-    std::string text = fmt::format(R"({{"process":{},"pools":[)", process);
-    const char* comma = "";
+    Json json = {{"process", process}, {"pools", Json::array()}};
     for (const auto& [id, pool] : pools_) {
         std::vector<PoolSample> samples = pool.history.samples();
         std::erase_if(samples, [until](const PoolSample& sample) { return sample.time >= until; });
-        text += fmt::format(R"({}{{"id":{},"name":{},"t":[)", comma, id, json_string(pool.name));
-        add_times(text, start, samples);
-        text += R"(],"series":{)";
-        for (std::size_t i = 0; i < std::size(all_series); ++i) add_series(text, i, samples);
-        text += "}}";
-        comma = ",";
+        json["pools"].push_back({{"id", id},
+                                 {"name", pool.name},
+                                 {"t", times_of(samples, start)},
+                                 {"series", series_of(samples)}});
     }
-    return text + "]}";
+    return json_line(json);
 }
 
 HeapProfile fold_small_sites(HeapProfile profile, double min_part) {

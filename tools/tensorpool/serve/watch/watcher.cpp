@@ -8,14 +8,10 @@
 
 #include <nlohmann/json.hpp>
 
+#include "common/html.hpp"
+
 namespace tensorpool::command::serve {
 namespace {
-
-using nlohmann::json;
-
-std::string text_of(const json& value) {
-    return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 std::string seconds(std::uint64_t ns) {
     return fmt::format("{:.3f}", static_cast<double>(ns) / 1e9);
@@ -23,20 +19,16 @@ std::string seconds(std::uint64_t ns) {
 
 }  // namespace
 
-std::string json_string(std::string_view text) {
-    return text_of(json(text));
-}
-
 std::string to_json(const std::vector<ListedProcess>& processes) {
-    json list = json::array();
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
     for (const ListedProcess& listed : processes) {
-        list.push_back({{"process", listed.process},
+        list.push_back({{"ended", listed.ended},
                         {"name", listed.name},
-                        {"readable", listed.readable},
                         {"problem", listed.problem},
-                        {"ended", listed.ended}});
+                        {"process", listed.process},
+                        {"readable", listed.readable}});
     }
-    return text_of(list);
+    return json_line(list);
 }
 
 std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
@@ -58,7 +50,7 @@ std::string ended_json(std::uint64_t time_unix_ns) {
 }
 
 std::string error_json(std::string_view message) {
-    return fmt::format(R"({{"error":{}}})", json_string(message));
+    return json_line({{"error", message}});
 }
 
 Moment::Moment(ProcessSnapshot snapshot, ProcessRates rates)

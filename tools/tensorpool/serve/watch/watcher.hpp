@@ -65,8 +65,6 @@ public:
     }
 };
 
-std::string json_string(std::string_view text);
-
 std::string to_json(const std::vector<ListedProcess>& processes);
 /// Returns the data of the event `snapshot`.
 std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates);

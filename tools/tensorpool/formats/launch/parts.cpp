@@ -1,4 +1,4 @@
-#include "common/launch/family.hpp"
+#include "formats/launch/launch.hpp"
 
 #include <elf.h>
 #include <fmt/format.h>

@@ -18,16 +18,16 @@ path_from_program("${python_folder}" run_python)
 path_from_program("${CMAKE_INSTALL_DATADIR}/tensorpool" run_data)
 file(RELATIVE_PATH run_folder_in_build ${PROJECT_BINARY_DIR} ${CMAKE_CURRENT_BINARY_DIR})
 
-set_property(SOURCE common/launch/parts.cpp APPEND PROPERTY COMPILE_DEFINITIONS
+set_property(SOURCE formats/launch/parts.cpp APPEND PROPERTY COMPILE_DEFINITIONS
   TENSORPOOL_RUN_FOLDER_IN_BUILD="${run_folder_in_build}" TENSORPOOL_RUN_LIBRARIES="${run_libraries}"
   TENSORPOOL_RUN_PYTHON="${run_python}" TENSORPOOL_RUN_DATA="${run_data}")
 if(BUILD_SHARED_LIBS)
-  set_property(SOURCE common/launch/parts.cpp APPEND PROPERTY COMPILE_DEFINITIONS TENSORPOOL_RUN_SHARED)
+  set_property(SOURCE formats/launch/parts.cpp APPEND PROPERTY COMPILE_DEFINITIONS TENSORPOOL_RUN_SHARED)
 endif()
 
 if(TARGET tensorpool_python)
-  configure_file(common/launch/sitecustomize.py ${PROJECT_BINARY_DIR}/python_site/sitecustomize.py COPYONLY)
+  configure_file(formats/launch/sitecustomize.py ${PROJECT_BINARY_DIR}/python_site/sitecustomize.py COPYONLY)
   if(TENSORPOOL_INSTALL)
-    install(FILES common/launch/sitecustomize.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tensorpool/python_site)
+    install(FILES formats/launch/sitecustomize.py DESTINATION ${CMAKE_INSTALL_DATADIR}/tensorpool/python_site)
   endif()
 endif()

@@ -1,15 +1,16 @@
 #pragma once
 
+/// @file
+/// Runs a program with parts of tensorpool enabled in it, and follows its processes.
+
 #include <sys/types.h>
 
 #include <filesystem>
 #include <list>
 #include <optional>
 
-#include <tensorpool/live_trace.hpp>
-
-#include "common/posix.hpp"
 #include "common/totals.hpp"
+#include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::launch {
 
@@ -141,20 +142,34 @@ private:
     std::vector<std::string> problems_;
 };
 
-class Recorder {
+/// The file of --trace. `process` is a number among all recorded processes.
+class TraceOutput {
 public:
-    Recorder() = default;
-    Recorder(const Recorder&) = delete;
-    Recorder& operator=(const Recorder&) = delete;
-    virtual ~Recorder() = default;
+    /// Throws CommandError if the file cannot be created.
+    explicit TraceOutput(const std::string& path) : path_(path), writer_(path) {}
 
-    /// Reads the entries since the last call, and returns their number. `process` is its number
-    /// among all recorded processes. Throws AttachError if the shared memory is damaged.
-    virtual std::size_t look(std::uint64_t process, LiveTrace& trace) = 0;
+    /// Reads the entries since the last call, and returns their number. Throws AttachError if the
+    /// shared memory is damaged.
+    std::size_t look(std::uint64_t process, LiveTrace& trace) {
+        return trace.look([&](const TracePart& part) { writer_.add(process, part); });
+    }
     /// Reads a process for the last time, because it has ended or its recording has.
-    virtual void finish(std::uint64_t process, LiveTrace& trace) = 0;
-    virtual bool is_full() const noexcept = 0;
-    virtual void flush() = 0;
+    void finish(std::uint64_t process, LiveTrace& trace) {
+        look(process, trace);
+        writer_.end(process);
+        threads_left_out_ += trace.threads_left_out();
+    }
+    bool is_full() const noexcept { return !writer_.problem().empty(); }
+    void flush() { writer_.flush(); }
+
+    const trace::TraceWriter& writer() const noexcept { return writer_; }
+    const std::string& path() const noexcept { return path_; }
+    std::uint64_t threads_left_out() const noexcept { return threads_left_out_; }
+
+private:
+    std::string path_;
+    trace::TraceWriter writer_;
+    std::uint64_t threads_left_out_ = 0;
 };
 
 /// The processes of the program that used a pool. Each running process takes four descriptors and
@@ -173,8 +188,8 @@ public:
 
     /// `recorder` receives the recordings and must outlive this object; nullptr: none. Throws
     /// CommandError.
-    Family(Recorder* recorder, Looks looks);
-    explicit Family(Recorder* recorder) : Family(recorder, Looks{}) {}
+    Family(TraceOutput* recorder, Looks looks);
+    explicit Family(TraceOutput* recorder) : Family(recorder, Looks{}) {}
     Family(const Family&) = delete;
     Family& operator=(const Family&) = delete;
 
@@ -210,7 +225,7 @@ private:
     std::optional<LiveTrace> take_recording(Descriptor control, Descriptor rings);
     Members::iterator let_go(Members::iterator member, bool has_ended);
 
-    Recorder* recorder_;
+    TraceOutput* recorder_;
     Looks looks_;
     Descriptor events_;
     std::size_t max_members_;
@@ -218,5 +233,50 @@ private:
     Members members_;
     Results results_;
 };
+
+struct Arguments {
+    std::vector<std::string> program;    ///< the program and its arguments
+    std::vector<std::string> with = {};  ///< names of parts, or none
+    std::string limit = {};              ///< a size; "": none
+    std::string budget = {};             ///< a path; "": none
+    std::string stacks = {};             ///< a size; "": no stacks
+    std::string interpose_min = {};      ///< a size; "": from the environment, or 64 KiB
+    bool is_recorded = false;
+};
+
+struct Outcome {
+    int code = 0;    ///< its exit code
+    int signal = 0;  ///< the signal that ended it; 0: none
+    double user_seconds = 0;
+    double system_seconds = 0;
+    std::uint64_t minor_faults = 0;
+    std::uint64_t peak_resident_bytes = 0;  ///< of the process with the largest peak
+};
+
+class Launch {
+public:
+    /// `arguments` must outlive this object. Throws CommandError if the program does not exist, or
+    /// if something that the arguments name is unavailable.
+    explicit Launch(const Arguments& arguments);
+
+    const std::vector<PlannedPart>& parts() const noexcept { return parts_; }
+
+    using Report = std::function<void(const Outcome&, const Results&)>;
+    /// Runs the program. `looks` are called for each of its processes that used a pool. `report` is
+    /// called when the program has ended, while signals to this process are still held back.
+    /// `recorder` may be nullptr. Throws CommandError if the program cannot be started.
+    Outcome run(Family::Looks looks, TraceOutput* recorder = nullptr,
+                const Report& report = {}) const;
+
+private:
+    const Arguments& arguments_;
+    std::string file_;
+    PartPaths paths_;
+    std::vector<PlannedPart> parts_;
+};
+
+/// Returns the program's exit code. If a signal ended the program, the same signal ends this
+/// process.
+int end_like(const Outcome& outcome);
 
 }  // namespace tensorpool::command::launch

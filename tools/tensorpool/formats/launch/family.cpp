@@ -1,4 +1,4 @@
-#include "common/launch/family.hpp"
+#include "formats/launch/launch.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -251,7 +251,7 @@ void Results::add_problem(const std::string& what) {
     add_once(problems_, printable(what));
 }
 
-Family::Family(Recorder* recorder, Looks looks)
+Family::Family(TraceOutput* recorder, Looks looks)
     : recorder_(recorder),
       looks_(std::move(looks)),
       events_(::epoll_create1(EPOLL_CLOEXEC)),
