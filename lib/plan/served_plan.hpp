@@ -36,8 +36,6 @@ public:
                                             const limits::HeldBudget& budget,
                                             pages::SlowPath& path);
     ~ServedPlan();
-    ServedPlan(const ServedPlan&) = delete;
-    ServedPlan& operator=(const ServedPlan&) = delete;
 
     const LearnedPlan& plan() const noexcept { return plan_; }
     PlanTables& tables() const noexcept { return *tables_; }

@@ -36,8 +36,6 @@ public:
     SlabWriter(MemoryPool& pool, MemoryPool& work_pool, SpillStore* store, std::size_t max_bytes,
                const std::string& tensor);
     ~SlabWriter();
-    SlabWriter(const SlabWriter&) = delete;
-    SlabWriter& operator=(const SlabWriter&) = delete;
 
     /// Returns room for the encoding of the next piece of up to `bytes` bytes. Throws
     /// AllocationError or StashError if a full slab cannot be stored.

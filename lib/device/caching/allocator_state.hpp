@@ -274,8 +274,6 @@ struct SlabAllocator {
           events(of_backend, of_device),
           deferred(of_backend, of_device, events, totals) {}
     ~SlabAllocator() { budget.refund(capacity()); }
-    SlabAllocator(const SlabAllocator&) = delete;
-    SlabAllocator& operator=(const SlabAllocator&) = delete;
 
     /// Without the lock.
     Device name_of_device() const noexcept { return {backend.type(), device}; }

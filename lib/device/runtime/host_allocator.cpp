@@ -55,8 +55,6 @@ public:
             source_->deallocate(block->address, block->bytes, alignment);
         }
     }
-    HostBlocks(const HostBlocks&) = delete;
-    HostBlocks& operator=(const HostBlocks&) = delete;
 
     Device device() const noexcept { return device_; }
     /// Returns nullptr if the source has no memory, even after waiting for all blocks held back.
