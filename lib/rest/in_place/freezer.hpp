@@ -179,7 +179,6 @@ public:
     }
 
 private:
-    // freezer.cpp
     struct EndOfUse {
         EndOfUse(Freezer& of, FrozenBlock& used) noexcept : freezer(of), block(used) {}
         ~EndOfUse() { freezer.end_use(block); }
