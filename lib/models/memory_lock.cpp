@@ -1,6 +1,5 @@
 #include <tensorpool/memory_lock.hpp>
 
-#include "base/text.hpp"
 #include "models/mapping.hpp"
 
 namespace tensorpool {

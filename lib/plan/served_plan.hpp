@@ -1,6 +1,5 @@
 #pragma once
 
-#include "limits/budget_node.hpp"
 #include "plan/learned_plan.hpp"
 #include "plan/owned_planned_record.hpp"
 #include "pool/pool.hpp"

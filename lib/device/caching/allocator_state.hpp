@@ -7,7 +7,6 @@
 #include "device/caching/blocks/block_heap.hpp"
 #include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
-#include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 #include "limits/budget_node.hpp"
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <limits>
 #include <numeric>
 
 #include "base/alignment.hpp"

@@ -2,7 +2,6 @@
 
 #include <tensorpool/freeze.hpp>
 
-#include "kinds/block_server.hpp"
 #include "kinds/kinds.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "platform/threads/own_thread.hpp"

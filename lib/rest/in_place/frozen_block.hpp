@@ -5,7 +5,6 @@
 
 #include <boost/intrusive/set.hpp>
 
-#include "base/text.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/memory/page_faults.hpp"
 #include "rest/pieces/piece_codec.hpp"

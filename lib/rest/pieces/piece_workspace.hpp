@@ -1,8 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <bit>
-#include <cstddef>
 #include <span>
 #include <utility>
 

@@ -1,9 +1,6 @@
 #include "rest/pieces/planes.hpp"
 
 #include <cstring>
-#include <utility>
-
-#include <lz4.h>
 
 // Loops over whole planes that the compiler turns into vector instructions. Elements may lie at any
 // address.
