@@ -48,7 +48,7 @@ Arena::Arena(ArenaOptions options) {
     if (initial == 0) return;
     arena::Attempt attempt;
     while (!detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, attempt).is_met) {
-        if (attempt.budget.may_retry()) continue;
+        if (attempt.may_retry()) continue;
         state_->count_refusal(initial, attempt.refusal);
         state_->fail(initial, attempt);
     }

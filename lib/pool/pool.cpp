@@ -179,10 +179,14 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
                                                  SlowPath& path) noexcept {
     void* block = nullptr;
     kinds::KeptMemory kept{parts_, Magazines::keep, path};
-    const bool is_met = limits::ladder().climb(&kept, path.budget, [&] {
+    const auto retry = [&] {
         block = route.allocate(parts_, request, path);
         return block != nullptr;
-    });
+    };
+    const limits::Ladder& ladder = limits::ladder();
+    const bool is_met =
+        ladder.climb(&kept, path.budget, retry) ||
+        (request.bytes <= pages::max_large_bytes && ladder.gives_for(path.refusal) && retry());
     if (is_met) {
         write_entry(EntryKind::pressure, LimitKind::none, request.bytes, parts_.options.name);
         report(PoolEvent::Kind::pressure, request.bytes, "");
@@ -258,6 +262,8 @@ void Pool::deallocate(void* p, const FreedAs& freed) noexcept {
 bool Pool::reserve(std::size_t capacity, SlowPath& path) noexcept {
     bool done = parts_.heap.reserve(capacity, path);
     while (!done && path.budget.may_retry()) done = parts_.heap.reserve(capacity, path);
+    if (!done && limits::ladder().gives_for(path.refusal))
+        done = parts_.heap.reserve(capacity, path);
     report(path);
     if (!done) count_failure(capacity, path.refusal);
     return done;

@@ -102,8 +102,9 @@ void watch_budgets() noexcept {
     kinds::set_rungs();
     static constexpr limits::Rung pools{
         "free memory of pools", [](limits::Lack& lack) noexcept {
-            const BudgetNode* const budget = lack.budget;
-            return budget == nullptr ? 0 : give_free_memory_of_pools(*budget, lack.bytes);
+            if (lack.kept != nullptr) return std::size_t{0};
+            return lack.budget == nullptr ? trim_all_pools()
+                                          : give_free_memory_of_pools(*lack.budget, lack.bytes);
         }};
     limits::ladder().set(kinds::rung_count, pools);
 }
