@@ -4,10 +4,8 @@
 /// An allocator for the containers of the standard library that takes memory from a pool.
 
 #include <concepts>
-#include <cstddef>
 #include <limits>
 #include <memory>
-#include <new>
 #include <type_traits>
 
 #include <tensorpool/memory_pool.hpp>

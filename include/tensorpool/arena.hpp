@@ -184,9 +184,8 @@ private:
     friend class detail::ArenaHandles;
     friend class detail::ArenaReleases;
     friend class detail::ArenaState;
-    struct Over;
     struct Measuring;
-    explicit Arena(Over over);
+    Arena(std::span<std::byte> buffer, ArenaOptions options);
     explicit Arena(Measuring measuring);
     void set_up(std::byte* base) noexcept;
 

@@ -5,20 +5,7 @@
 /// exports blocks of a pool or another source and imports tensors of other libraries. This header
 /// needs DLPack's header; the library does not.
 
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <span>
-#include <string>
-#include <utility>
-#include <vector>
-
-#include <dlpack/dlpack.h>
-
-#include <tensorpool/detail/tensor_layout.hpp>
 #include <tensorpool/dlpack_tensor.hpp>
-#include <tensorpool/dlpack_type.hpp>
-#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/pooled_array.hpp>
 #include <tensorpool/tensor_allocation.hpp>
 
@@ -33,11 +20,32 @@ struct DlpackRecord {
     std::vector<std::int64_t> shape;
     std::vector<std::int64_t> strides;
     DLManagedTensor tensor;
-
-    static void destroy(DLManagedTensor* tensor) noexcept {
-        delete static_cast<DlpackRecord*>(tensor->manager_ctx);
-    }
 };
+
+/// Returns a tensor that keeps `block` alive until its deleter is called. Throws std::bad_alloc,
+/// and then leaves the block to the caller.
+template <class Block>
+DLManagedTensor* dlpack_tensor(Block&& block, void* data, DLDevice device, DLDataType type,
+                               std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
+    using Record = DlpackRecord<Block>;
+    auto* const record = new Record{std::move(block), std::move(shape), std::move(strides), {}};
+    record->tensor.dl_tensor = {.data = data,
+                                .device = device,
+                                .ndim = static_cast<int>(record->shape.size()),
+                                .dtype = type,
+                                .shape = record->shape.data(),
+                                .strides = record->strides.data(),
+                                .byte_offset = 0};
+    record->tensor.manager_ctx = record;
+    record->tensor.deleter = [](DLManagedTensor* tensor) {
+        delete static_cast<Record*>(tensor->manager_ctx);
+    };
+    return &record->tensor;
+}
+
+inline DLDevice dlpack_device(const SourceDevice& device) noexcept {
+    return {static_cast<DLDeviceType>(device.type), device.index};
+}
 
 /// Throws std::invalid_argument if shape and strides reach beyond `held` elements.
 inline void check_reach(std::span<const std::int64_t> shape, std::span<const std::int64_t> strides,
@@ -65,22 +73,12 @@ inline void check_reach(std::span<const std::int64_t> shape, std::span<const std
 template <class T, class Block>
 DLManagedTensor* to_dlpack(Block& block, const PooledAllocation& memory, std::size_t held,
                            std::vector<std::int64_t> shape, std::vector<std::int64_t> strides) {
-    void* const data = memory.get();
-    const SourceDevice device = memory.device();
     check_reach(shape, strides, held, sizeof(T));
     if (strides.empty()) strides = row_major_strides(shape);
-    auto* const record =
-        new DlpackRecord<Block>{std::move(block), std::move(shape), std::move(strides), {}};
-    record->tensor.dl_tensor = {.data = data,
-                                .device = {static_cast<DLDeviceType>(device.type), device.index},
-                                .ndim = static_cast<int>(record->shape.size()),
-                                .dtype = DlpackType<T>::value,
-                                .shape = record->shape.data(),
-                                .strides = record->strides.data(),
-                                .byte_offset = 0};
-    record->tensor.manager_ctx = record;
-    record->tensor.deleter = DlpackRecord<Block>::destroy;
-    return &record->tensor;
+    void* const data = memory.get();
+    const DLDevice device = dlpack_device(memory.device());
+    return dlpack_tensor(std::move(block), data, device, DlpackType<T>::value, std::move(shape),
+                         std::move(strides));
 }
 
 inline DLManagedTensor* to_dlpack(TensorAllocation&& tensor) {
@@ -92,21 +90,12 @@ inline DLManagedTensor* to_dlpack(TensorAllocation&& tensor) {
     std::vector<std::int64_t> shape = tensor.shape();
     std::vector<std::int64_t> strides = row_major_strides(shape);
     void* const data = tensor.get();
-    const SourceDevice device = tensor.device();
-    auto* const record = new DlpackRecord<TensorAllocation>{
-        std::move(tensor), std::move(shape), std::move(strides), {}};
-    record->tensor.dl_tensor = {
-        .data = data,
-        .device = {static_cast<DLDeviceType>(device.type), device.index},
-        .ndim = static_cast<int>(record->shape.size()),
-        .dtype = {static_cast<std::uint8_t>(type.code), static_cast<std::uint8_t>(type.bits),
-                  static_cast<std::uint16_t>(type.lanes)},
-        .shape = record->shape.data(),
-        .strides = record->strides.data(),
-        .byte_offset = 0};
-    record->tensor.manager_ctx = record;
-    record->tensor.deleter = DlpackRecord<TensorAllocation>::destroy;
-    return &record->tensor;
+    const DLDevice device = dlpack_device(tensor.device());
+    const DLDataType dlpack = {static_cast<std::uint8_t>(type.code),
+                               static_cast<std::uint8_t>(type.bits),
+                               static_cast<std::uint16_t>(type.lanes)};
+    return dlpack_tensor(std::move(tensor), data, device, dlpack, std::move(shape),
+                         std::move(strides));
 }
 
 }  // namespace detail

@@ -52,18 +52,9 @@ inline DLManagedTensor* view_of(std::shared_ptr<const ModelFile> model,
                                 std::span<const std::byte> bytes, DLDataType type,
                                 std::vector<std::int64_t> shape,
                                 std::vector<std::int64_t> strides) {
-    using Record = DlpackRecord<std::shared_ptr<const ModelFile>>;
-    auto* const record = new Record{std::move(model), std::move(shape), std::move(strides), {}};
-    record->tensor.dl_tensor = {.data = const_cast<std::byte*>(bytes.data()),
-                                .device = {kDLCPU, 0},
-                                .ndim = static_cast<int>(record->shape.size()),
-                                .dtype = type,
-                                .shape = record->shape.data(),
-                                .strides = record->strides.data(),
-                                .byte_offset = 0};
-    record->tensor.manager_ctx = record;
-    record->tensor.deleter = Record::destroy;
-    return &record->tensor;
+    void* const data = const_cast<std::byte*>(bytes.data());
+    return dlpack_tensor(std::move(model), data, {kDLCPU, 0}, type, std::move(shape),
+                         std::move(strides));
 }
 
 inline void check_model(const std::shared_ptr<const ModelFile>& model) {

@@ -3,17 +3,8 @@
 /// @file
 /// A tensor that another library passed by DLPack.
 
-#include <cstddef>
-#include <cstdint>
 #include <memory>
-#include <span>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
 #include <utility>
-#include <vector>
-
-#include <dlpack/dlpack.h>
 
 #include <tensorpool/detail/tensor_layout.hpp>
 #include <tensorpool/dlpack_type.hpp>

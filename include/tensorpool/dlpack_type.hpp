@@ -3,13 +3,9 @@
 /// @file
 /// DLPack's descriptions of element types and devices.
 
-#include <complex>
-#include <concepts>
-#include <cstdint>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
-#include <string>
 
 #include <dlpack/dlpack.h>
 

@@ -5,16 +5,10 @@
 /// this matrix owns a block and provides it as an Eigen::Map. This header needs Eigen 3.4; the
 /// library does not.
 
-#include <cstddef>
 #include <limits>
-#include <stdexcept>
-#include <string>
-#include <type_traits>
-#include <utility>
 
 #include <Eigen/Core>
 
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {

@@ -182,8 +182,9 @@ struct TENSORPOOL_API GlobalPool {
     };
     constexpr GlobalPool() noexcept : pool(number, nullptr) {}
     ~GlobalPool() {}
-    /// Sets the pool up, once, on the thread that uses it first.
-    static Pool& set_up();
+    /// Sets the pool up, once, on the thread that uses it first, and returns it. Returns nullptr if
+    /// the system has no memory.
+    static Pool* set_up() noexcept;
 
     /// Prepares the pool, before its first use, to serve `malloc` for requests of at least
     /// `min_bytes` bytes. No request is then too large, unless TENSORPOOL_MAX_ALLOCATION says so.
@@ -198,21 +199,22 @@ struct TENSORPOOL_API GlobalPool {
     };
     static Answer try_allocate(std::size_t bytes, std::size_t alignment) noexcept;
     static Answer try_allocate_zeroed(std::size_t bytes) noexcept;
-    /// Makes room for `bytes` in the block at `p` without copying its content: at the same address
-    /// or, by moving its pages, at another. Returns nullptr, with the block unchanged, if that is
-    /// not possible.
-    static void* lengthen(void* p, std::size_t bytes) noexcept;
+    /// Makes the block of whole pages at `p` longer or shorter, to `bytes`, without copying its
+    /// content: at the same address or, by moving its pages, at another. Returns nullptr, with the
+    /// block unchanged, if that is not possible.
+    static void* resize_pages(void* p, std::size_t bytes) noexcept;
     /// Returns whether a resize to `bytes` bytes must allocate a new block in place of the one at
     /// `p`: a BudgetScope of the calling thread charges another budget than the block's.
     static bool must_charge(const void* p, std::size_t bytes) noexcept;
+    /// Gives the free memory of all pools of the process back to the system. Returns its bytes.
+    static std::size_t trim_all() noexcept;
+    /// Returns the pool if it was used before, or nullptr.
+    static MemoryPool* used() noexcept;
     /// Frees the block at `p`. Returns false if `p`, an address within `pool_addresses`, lies in
     /// memory that others mapped there.
     static bool deallocate(void* p) noexcept;
 
 private:
-    /// Returns nullptr if the set-up fails.
-    static Pool* try_set_up() noexcept;
-    /// Returns nullptr if the system has no memory for the pool's records.
     static Pool* set_up_under_lock();
 };
 extern TENSORPOOL_API constinit GlobalPool global_pool;

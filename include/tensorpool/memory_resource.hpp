@@ -3,12 +3,9 @@
 /// @file
 /// Memory resources for the containers of `std::pmr` that take memory from a pool or an arena.
 
-#include <concepts>
-#include <cstddef>
 #include <memory_resource>
 
 #include <tensorpool/arena.hpp>
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 
 namespace tensorpool {

@@ -5,13 +5,7 @@
 /// `cv::Mat::setDefaultAllocator(&tensorpool::global_mat_allocator())` once in a process. This
 /// header needs OpenCV 4's core; the library does not.
 
-#include <cstddef>
-#include <memory>
-
-#include <opencv2/core.hpp>
-
 #include <tensorpool/mat_layout.hpp>
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {

@@ -3,16 +3,7 @@
 /// @file
 /// The smart pointers of the standard library, for objects in a pool or another source.
 
-#include <concepts>
-#include <cstddef>
-#include <limits>
-#include <memory>
-#include <new>
-#include <type_traits>
-#include <utility>
-
 #include <tensorpool/allocator.hpp>
-#include <tensorpool/memory_pool.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 
 namespace tensorpool {

@@ -143,9 +143,8 @@ private:
     friend class Context;
     friend class ScratchScope;
     friend class detail::ScratchState;
-    struct Over;
     Scratch();
-    explicit Scratch(Over over);
+    explicit Scratch(std::span<std::byte> buffer);
 
     static Scratch& make_local();
     std::size_t product(std::size_t one, std::size_t other) const;

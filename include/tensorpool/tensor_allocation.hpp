@@ -4,12 +4,6 @@
 /// Memory for one tensor, with its shape and type: `empty(shape, type)`. Sizes are bytes unless a
 /// name says otherwise.
 
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <stdexcept>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <tensorpool/data_type.hpp>

@@ -12,10 +12,6 @@
 
 #include <c10/core/Allocator.h>
 
-#include <cstddef>
-#include <cstdint>
-
-#include <tensorpool/export.hpp>
 #include <tensorpool/memory_pool.hpp>
 
 namespace tensorpool {

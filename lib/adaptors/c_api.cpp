@@ -92,14 +92,9 @@ PoolOptions to_pool_options(const tensorpool_options& options) {
     return to;
 }
 
-constexpr const char* a_pool = "one from tensorpool_create or tensorpool_global";
-
 // A tensorpool_pool is a MemoryPool. The type is incomplete for callers in C.
-MemoryPool& to_pool(tensorpool_pool* pool) {
-    return required(reinterpret_cast<MemoryPool*>(pool), "pool", a_pool);
-}
-const MemoryPool& to_pool(const tensorpool_pool* pool) {
-    return required(reinterpret_cast<const MemoryPool*>(pool), "pool", a_pool);
+auto& to_pool(auto* pool) {
+    return object_of<MemoryPool>(pool, "pool", "one from tensorpool_create or tensorpool_global");
 }
 tensorpool_pool* to_handle(MemoryPool* pool) noexcept {
     return reinterpret_cast<tensorpool_pool*>(pool);
@@ -151,17 +146,16 @@ const char* tensorpool_last_error() {
 }
 
 tensorpool_status tensorpool_options_init(tensorpool_options* options, size_t struct_bytes) {
-    return guarded("options_init", [&] { set_defaults(options, struct_bytes); });
+    return guarded([&] { set_defaults(options, struct_bytes); });
 }
 
 tensorpool_pool* tensorpool_create(const tensorpool_options* options) {
-    return to_handle(
-        guarded_or<tensorpool::MemoryPool*>(nullptr, "create", [&] { return create(options); }));
+    return to_handle(or_zero([&] { return create(options); }));
 }
 
 tensorpool_status tensorpool_destroy(tensorpool_pool* pool) {
     if (pool == nullptr) return tensorpool_ok;
-    return guarded("destroy", [&] {
+    return guarded([&] {
         if (pool == tensorpool_global()) {
             throw std::invalid_argument(
                 "pool is the global pool, expected one from tensorpool_create");
@@ -175,43 +169,40 @@ tensorpool_pool* tensorpool_global() {
 }
 
 void* tensorpool_allocate(tensorpool_pool* pool, size_t bytes) {
-    return guarded_or<void*>(nullptr, "allocate", [&] { return to_pool(pool).allocate(bytes); });
+    return or_zero([&] { return to_pool(pool).allocate(bytes); });
 }
 
 void* tensorpool_allocate_aligned(tensorpool_pool* pool, size_t bytes, size_t alignment) {
-    return guarded_or<void*>(nullptr, "allocate_aligned",
-                             [&] { return to_pool(pool).allocate(bytes, alignment); });
+    return or_zero([&] { return to_pool(pool).allocate(bytes, alignment); });
 }
 
 void* tensorpool_allocate_zeroed(tensorpool_pool* pool, size_t count, size_t element_bytes) {
-    return guarded_or<void*>(nullptr, "allocate_zeroed",
-                             [&] { return to_pool(pool).allocate_zeroed(count, element_bytes); });
+    return or_zero([&] { return to_pool(pool).allocate_zeroed(count, element_bytes); });
 }
 
 void* tensorpool_reallocate(tensorpool_pool* pool, void* block, size_t old_bytes,
                             size_t new_bytes) {
-    return guarded_or<void*>(nullptr, "reallocate",
-                             [&] { return to_pool(pool).reallocate(block, old_bytes, new_bytes); });
+    return or_zero([&] { return to_pool(pool).reallocate(block, old_bytes, new_bytes); });
 }
 
 void tensorpool_deallocate(tensorpool_pool* pool, void* block) {
     if (block == nullptr) return;
-    guarded("deallocate", [&] { to_pool(pool).deallocate(block); });
+    guarded([&] { to_pool(pool).deallocate(block); });
 }
 
 void tensorpool_deallocate_sized(tensorpool_pool* pool, void* block, size_t bytes) {
     if (block == nullptr) return;
-    guarded("deallocate_sized", [&] { to_pool(pool).deallocate(block, bytes); });
+    guarded([&] { to_pool(pool).deallocate(block, bytes); });
 }
 
 void tensorpool_deallocate_aligned(tensorpool_pool* pool, void* block, size_t bytes,
                                    size_t alignment) {
     if (block == nullptr) return;
-    guarded("deallocate_aligned", [&] { to_pool(pool).deallocate(block, bytes, alignment); });
+    guarded([&] { to_pool(pool).deallocate(block, bytes, alignment); });
 }
 
 tensorpool_status tensorpool_reserve(tensorpool_pool* pool, size_t capacity) {
-    return guarded("reserve", [&] { to_pool(pool).reserve(capacity); });
+    return guarded([&] { to_pool(pool).reserve(capacity); });
 }
 
 void tensorpool_allow_background_trimmer(int32_t allowed) {
@@ -223,34 +214,29 @@ size_t tensorpool_describe_fault(const void* address, char* text, size_t bytes) 
 }
 
 size_t tensorpool_trim(tensorpool_pool* pool) {
-    return guarded_or<std::size_t>(0, "trim", [&] { return to_pool(pool).trim(); });
+    return or_zero([&] { return to_pool(pool).trim(); });
 }
 
 int tensorpool_owns(const tensorpool_pool* pool, const void* address) {
-    return guarded_or<int>(0, "owns", [&] { return to_pool(pool).owns(address) ? 1 : 0; });
+    return or_zero([&] { return to_pool(pool).owns(address) ? 1 : 0; });
 }
 
 size_t tensorpool_usable_size(const tensorpool_pool* pool, const void* block) {
-    return guarded_or<std::size_t>(0, "usable_size",
-                                   [&] { return to_pool(pool).usable_size(block); });
+    return or_zero([&] { return to_pool(pool).usable_size(block); });
 }
 
 tensorpool_status tensorpool_read_statistics(const tensorpool_pool* pool,
                                              tensorpool_statistics* statistics) {
-    return guarded("read_statistics", [&] {
+    return guarded([&] {
         fill_in(statistics, "statistics", "tensorpool_statistics", first_statistics_bytes,
                 [&] { return headline(to_pool(pool).statistics()); });
     });
 }
 
 int tensorpool_report_json(const tensorpool_pool* pool, char* buffer, size_t buffer_bytes) {
-    return guarded_or<int>(-1, "report_json", [&] {
-        return print(to_json(to_pool(pool).statistics()), buffer, buffer_bytes);
-    });
+    return report(buffer, buffer_bytes, [&] { return to_json(to_pool(pool).statistics()); });
 }
 
 int tensorpool_report_text(const tensorpool_pool* pool, char* buffer, size_t buffer_bytes) {
-    return guarded_or<int>(-1, "report_text", [&] {
-        return print(to_text(to_pool(pool).statistics()), buffer, buffer_bytes);
-    });
+    return report(buffer, buffer_bytes, [&] { return to_text(to_pool(pool).statistics()); });
 }

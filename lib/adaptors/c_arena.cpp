@@ -56,13 +56,9 @@ std::function<void(const ArenaEvent&)> to_callback(EventFunction function, void*
     };
 }
 
-constexpr const char* an_arena = "one from tensorpool_arena_create or tensorpool_context_arena";
-
-Arena& to_arena(tensorpool_arena* arena) {
-    return required(reinterpret_cast<Arena*>(arena), "arena", an_arena);
-}
-const Arena& to_arena(const tensorpool_arena* arena) {
-    return required(reinterpret_cast<const Arena*>(arena), "arena", an_arena);
+auto& to_arena(auto* arena) {
+    return object_of<Arena>(arena, "arena",
+                            "one from tensorpool_arena_create or tensorpool_context_arena");
 }
 
 const tensorpool_arena_mark* a_mark(const tensorpool_arena_mark* mark) {
@@ -119,21 +115,19 @@ using namespace tensorpool::adaptors;
 using tensorpool::Arena;
 
 tensorpool_arena* tensorpool_arena_create(const tensorpool_arena_options* options) {
-    return to_handle(guarded_or<Arena*>(nullptr, "arena_create",
-                                        [&] { return new Arena(to_arena_options(options)); }));
+    return to_handle(or_zero([&] { return new Arena(to_arena_options(options)); }));
 }
 
 tensorpool_arena* tensorpool_arena_create_over(void* buffer, size_t bytes,
                                                const tensorpool_arena_options* options) {
-    return to_handle(guarded_or<Arena*>(nullptr, "arena_create_over", [&] {
+    return to_handle(or_zero([&] {
         return new Arena(Arena::over(to_buffer(buffer, bytes), to_arena_options(options)));
     }));
 }
 
 tensorpool_arena* tensorpool_arena_create_measuring(const tensorpool_arena_options* options) {
-    return to_handle(guarded_or<Arena*>(nullptr, "arena_create_measuring", [&] {
-        return new Arena(Arena::measuring(to_arena_options(options)));
-    }));
+    return to_handle(
+        or_zero([&] { return new Arena(Arena::measuring(to_arena_options(options))); }));
 }
 
 void tensorpool_arena_destroy(tensorpool_arena* arena) {
@@ -141,20 +135,19 @@ void tensorpool_arena_destroy(tensorpool_arena* arena) {
 }
 
 void* tensorpool_arena_allocate(tensorpool_arena* arena, size_t bytes) {
-    return guarded_or<void*>(nullptr, "arena_allocate", [&] {
+    return or_zero([&] {
         Arena& from = to_arena(arena);
         return from.allocate(bytes, from.alignment());
     });
 }
 
 void* tensorpool_arena_allocate_aligned(tensorpool_arena* arena, size_t bytes, size_t alignment) {
-    return guarded_or<void*>(nullptr, "arena_allocate_aligned",
-                             [&] { return to_arena(arena).allocate(bytes, alignment); });
+    return or_zero([&] { return to_arena(arena).allocate(bytes, alignment); });
 }
 
 tensorpool_status tensorpool_arena_set_mark(const tensorpool_arena* arena,
                                             tensorpool_arena_mark* mark) {
-    return guarded("arena_set_mark", [&] {
+    return guarded([&] {
         required(mark, "mark", "a struct") =
             std::bit_cast<tensorpool_arena_mark>(to_arena(arena).mark());
     });
@@ -162,56 +155,51 @@ tensorpool_status tensorpool_arena_set_mark(const tensorpool_arena* arena,
 
 tensorpool_status tensorpool_arena_release_to(tensorpool_arena* arena,
                                               const tensorpool_arena_mark* mark) {
-    return guarded("arena_release_to",
-                   [&] { to_arena(arena).release_to(std::bit_cast<Arena::Mark>(*a_mark(mark))); });
+    return guarded([&] { to_arena(arena).release_to(std::bit_cast<Arena::Mark>(*a_mark(mark))); });
 }
 
 tensorpool_status tensorpool_arena_reset(tensorpool_arena* arena) {
-    return guarded("arena_reset", [&] { to_arena(arena).reset(); });
+    return guarded([&] { to_arena(arena).reset(); });
 }
 
 tensorpool_status tensorpool_arena_reserve(tensorpool_arena* arena, size_t bytes) {
-    return guarded("arena_reserve", [&] { to_arena(arena).reserve(bytes); });
+    return guarded([&] { to_arena(arena).reserve(bytes); });
 }
 
 size_t tensorpool_arena_trim(tensorpool_arena* arena) {
-    return guarded_or<std::size_t>(0, "arena_trim", [&] { return to_arena(arena).trim(); });
+    return or_zero([&] { return to_arena(arena).trim(); });
 }
 
 size_t tensorpool_arena_used(const tensorpool_arena* arena) {
-    return guarded_or<std::size_t>(0, "arena_used", [&] { return to_arena(arena).used(); });
+    return or_zero([&] { return to_arena(arena).used(); });
 }
 
 size_t tensorpool_arena_peak(const tensorpool_arena* arena) {
-    return guarded_or<std::size_t>(0, "arena_peak", [&] { return to_arena(arena).peak(); });
+    return or_zero([&] { return to_arena(arena).peak(); });
 }
 
 size_t tensorpool_arena_capacity(const tensorpool_arena* arena) {
-    return guarded_or<std::size_t>(0, "arena_capacity", [&] { return to_arena(arena).capacity(); });
+    return or_zero([&] { return to_arena(arena).capacity(); });
 }
 
 size_t tensorpool_arena_available(const tensorpool_arena* arena) {
-    return guarded_or<std::size_t>(0, "arena_available",
-                                   [&] { return to_arena(arena).available(); });
+    return or_zero([&] { return to_arena(arena).available(); });
 }
 
 uint64_t tensorpool_arena_record(tensorpool_arena* arena, const void* data,
                                  const tensorpool_object* object) {
-    return guarded_or<std::uint64_t>(
-        0, "arena_record", [&] { return to_arena(arena).record(data, to_description(object)); });
+    return or_zero([&] { return to_arena(arena).record(data, to_description(object)); });
 }
 
 uint64_t tensorpool_arena_record_view(tensorpool_arena* arena, uint64_t of, size_t offset,
                                       const tensorpool_object* view) {
-    return guarded_or<std::uint64_t>(0, "arena_record_view", [&] {
-        return to_arena(arena).record_view(of, offset, to_description(view));
-    });
+    return or_zero([&] { return to_arena(arena).record_view(of, offset, to_description(view)); });
 }
 
 tensorpool_allocated_object tensorpool_arena_allocate_object(tensorpool_arena* arena,
                                                              const tensorpool_object* object,
                                                              size_t header_bytes) {
-    return guarded_or(tensorpool_allocated_object{}, "arena_allocate_object", [&] {
+    return or_zero([&] {
         return to_c(to_arena(arena).allocate_object(to_description(object), header_bytes));
     });
 }
@@ -220,33 +208,27 @@ tensorpool_allocated_object tensorpool_arena_allocate_view(tensorpool_arena* are
                                                            size_t offset,
                                                            const tensorpool_object* view,
                                                            size_t header_bytes) {
-    return guarded_or(tensorpool_allocated_object{}, "arena_allocate_view", [&] {
+    return or_zero([&] {
         return to_c(to_arena(arena).allocate_view(of, offset, to_description(view), header_bytes));
     });
 }
 
 int tensorpool_arena_analyze_json(const tensorpool_arena* arena, char* buffer,
                                   size_t buffer_bytes) {
-    return guarded_or<int>(-1, "arena_analyze_json", [&] {
-        return print(to_json(to_arena(arena).analyze()), buffer, buffer_bytes);
-    });
+    return report(buffer, buffer_bytes, [&] { return to_json(to_arena(arena).analyze()); });
 }
 
 tensorpool_status tensorpool_arena_read_statistics(const tensorpool_arena* arena,
                                                    tensorpool_arena_statistics* statistics) {
-    return guarded("arena_read_statistics",
-                   [&] { fill_in(statistics, [&] { return to_arena(arena).statistics(); }); });
+    return guarded([&] { fill_in(statistics, [&] { return to_arena(arena).statistics(); }); });
 }
 
 int tensorpool_arena_report_json(const tensorpool_arena* arena, char* buffer, size_t buffer_bytes) {
-    return guarded_or<int>(-1, "arena_report_json", [&] {
-        return print(to_json(to_arena(arena).statistics()), buffer, buffer_bytes);
-    });
+    return report(buffer, buffer_bytes, [&] { return to_json(to_arena(arena).statistics()); });
 }
 
 tensorpool_status tensorpool_arena_options_init(tensorpool_arena_options* options,
                                                 size_t struct_bytes) {
-    return guarded("arena_options_init", [&] {
-        set_options(options, struct_bytes, struct_name, first_version_bytes, defaults());
-    });
+    return guarded(
+        [&] { set_options(options, struct_bytes, struct_name, first_version_bytes, defaults()); });
 }

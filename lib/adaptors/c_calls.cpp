@@ -44,10 +44,11 @@ void set_last_error(const char* function, const char* text) noexcept {
             "tensorpool: a call failed, without memory for the reason or late at its thread's end";
         return;
     }
+    constexpr std::string_view prefix = "tensorpool_";
     if (std::string_view(text).starts_with("tensorpool: ")) {
         std::snprintf(buffer, text_bytes, "%s", text);
     } else {
-        std::snprintf(buffer, text_bytes, "tensorpool: %s: %s", function, text);
+        std::snprintf(buffer, text_bytes, "tensorpool: %s: %s", function + prefix.size(), text);
     }
     shown = buffer;
 }

@@ -122,13 +122,14 @@ struct FromC {
 /// no memory for it, and in destructors that run late at a thread's end, it says only that a call
 /// failed.
 const char* last_error() noexcept;
-/// Sets this thread's last error: `text`, prefixed with "tensorpool: function: " unless it begins
-/// with "tensorpool: ", and cut to 1023 bytes.
+/// Sets this thread's last error: `text`, prefixed with "tensorpool: name: " unless it begins with
+/// "tensorpool: ", and cut to 1023 bytes. The function is tensorpool_name.
 void set_last_error(const char* function, const char* text) noexcept;
 
 /// Runs `call` and returns its status. If `call` throws, the text becomes this thread's last error.
+/// By default `function` is the function of the C interface that calls this.
 template <class Call>
-tensorpool_status guarded(const char* function, Call call) noexcept {
+tensorpool_status guarded(Call call, const char* function = __builtin_FUNCTION()) noexcept {
     try {
         call();
         return tensorpool_ok;
@@ -149,13 +150,22 @@ tensorpool_status guarded(const char* function, Call call) noexcept {
     return tensorpool_other_failure;
 }
 
-/// Runs `call` and returns its result, or `failed` if it throws. The text of the exception becomes
-/// this thread's last error.
-template <class Result, class Call>
-Result guarded_or(Result failed, const char* function, Call call) noexcept {
-    Result result = failed;
-    guarded(function, [&] { result = call(); });
+/// Like `guarded`, but returns the result of `call`; 0, NULL or a struct of zeros if it throws.
+template <class Call>
+auto or_zero(Call call, const char* function = __builtin_FUNCTION()) noexcept {
+    decltype(call()) result = {};
+    guarded([&] { result = call(); }, function);
     return result;
+}
+
+/// Like `guarded`, but writes the text that `make` returns by the rules of snprintf, and returns
+/// what snprintf does; -1 if `make` throws.
+template <class Make>
+int report(char* buffer, std::size_t buffer_bytes, Make make,
+           const char* function = __builtin_FUNCTION()) noexcept {
+    int bytes = -1;
+    guarded([&] { bytes = std::snprintf(buffer, buffer_bytes, "%s", make().c_str()); }, function);
+    return bytes;
 }
 
 [[noreturn]] inline void refuse_null(const char* what, const char* expected) {
@@ -171,9 +181,11 @@ Object& required(Object* pointer, const char* what, const char* expected) {
     return *pointer;
 }
 
-/// Writes `text` by the rules of snprintf.
-inline int print(const std::string& text, char* buffer, std::size_t buffer_bytes) {
-    return std::snprintf(buffer, buffer_bytes, "%s", text.c_str());
+/// Returns the object that a handle stands for. Throws like `required`.
+template <class Object, class Handle>
+auto& object_of(Handle* handle, const char* what, const char* expected) {
+    using Type = std::conditional_t<std::is_const_v<Handle>, const Object, Object>;
+    return required(reinterpret_cast<Type*>(handle), what, expected);
 }
 
 inline tensorpool_arena* to_handle(Arena* arena) noexcept {

@@ -7,11 +7,6 @@ namespace tensorpool {
 
 using detail::ArenaState;
 
-struct Arena::Over {
-    std::span<std::byte> buffer;
-    ArenaOptions options;
-};
-
 struct Arena::Measuring {
     ArenaOptions options;
 };
@@ -53,7 +48,7 @@ Arena::Arena(ArenaOptions options) {
     if (initial == 0) return;
     arena::Attempt attempt;
     while (!detail::ArenaClaims(*this).grow_to(initial, arena::no_surplus, attempt).is_met) {
-        if (attempt.budget.may_retry()) continue;
+        if (attempt.may_retry()) continue;
         state_->count_refusal(initial, attempt.refusal);
         state_->fail(initial, attempt);
     }
@@ -66,16 +61,15 @@ Arena Arena::over(std::span<std::byte> buffer) {
 }
 
 Arena Arena::over(std::span<std::byte> buffer, ArenaOptions options) {
-    return Arena(Over{buffer, std::move(options)});
+    return {buffer, std::move(options)};
 }
 
-Arena::Arena(Over over) {
-    state_ =
-        std::make_unique<ArenaState>(*this, std::move(over.options), ArenaStatistics::Kind::buffer);
-    const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
+Arena::Arena(std::span<std::byte> buffer, ArenaOptions options) {
+    state_ = std::make_unique<ArenaState>(*this, std::move(options), ArenaStatistics::Kind::buffer);
+    const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
     const std::size_t skipped = base::align_up(address, state_->options().alignment) - address;
-    const std::size_t bytes = over.buffer.size() - std::min(skipped, over.buffer.size());
-    set_up(over.buffer.data() + (over.buffer.size() - bytes));
+    const std::size_t bytes = buffer.size() - std::min(skipped, buffer.size());
+    set_up(buffer.data() + (buffer.size() - bytes));
     platform::mark_closed(base_, bytes);
     statistics::ArenaTotals& totals = state_->totals;
     totals.reserved_bytes.store(bytes, std::memory_order_relaxed);

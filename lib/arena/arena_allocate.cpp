@@ -98,7 +98,7 @@ void* ArenaClaims::find_range(std::size_t bytes, std::size_t alignment, Attempt&
         if (range.end <= end) {
             if (replace_top(top, (top & ~Arena::offset_mask) | range.end))
                 return arena_.base_ + range.begin;
-        } else if (!make_room(range.end, top, attempt) && !attempt.budget.may_retry()) {
+        } else if (!make_room(range.end, top, attempt) && !attempt.may_retry()) {
             return state_.refuse(bytes, attempt);
         }
     }
@@ -161,7 +161,7 @@ void* ArenaClaims::granted(std::uint64_t claim, std::size_t bytes, Attempt& atte
             arena_.words_->used.store(state_.cancel_from(begin), std::memory_order_release);
             lock.unlock();
             // Holders are asked without the mutex, so other threads settle their claims meanwhile.
-            if (attempt.budget.may_retry()) return find_range(bytes, arena_.alignment(), attempt);
+            if (attempt.may_retry()) return find_range(bytes, arena_.alignment(), attempt);
             return state_.refuse(bytes, attempt);
         }
         // The first pending claim decides the outcome of all of them.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "limits/commit_budget.hpp"
+#include "limits/ladder.hpp"
 
 namespace tensorpool::arena {
 
@@ -47,6 +48,14 @@ using base::Refusal;
 struct Attempt {
     Refusal refusal = {};
     limits::BudgetRequest budget = {};
+    bool asked_pools = false;
+
+    /// Asks the holders of a budget that refused, or once the pools for what the system lacks.
+    /// Returns whether the same request may succeed now. The caller holds no lock.
+    bool may_retry() noexcept {
+        if (budget.is_refused()) return budget.may_retry();
+        return !std::exchange(asked_pools, true) && limits::ladder().gives_for(refusal);
+    }
 };
 
 /// Growth by what is needed, without a surplus.

@@ -126,7 +126,7 @@ void Arena::reserve(std::size_t bytes) {
         growth = bytes <= end_.load(std::memory_order_relaxed)
                      ? Growth{.is_met = true}
                      : claims.grow_to(bytes, arena::no_surplus, attempt);
-    } while (!growth.is_met && attempt.budget.may_retry());
+    } while (!growth.is_met && attempt.may_retry());
     if (!growth.is_met) {
         state_->refuse(bytes, attempt);
         state_->fail(bytes, attempt);

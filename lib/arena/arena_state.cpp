@@ -1,6 +1,5 @@
 #include "arena/arena_state.hpp"
 
-#include "base/never_destroyed.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/report_at_exit.hpp"
@@ -191,8 +190,6 @@ void ArenaState::cancel_pending_claims() noexcept {
 namespace tensorpool::arena {
 namespace {
 
-constinit base::NeverDestroyed<ArenaRegistry> the_registry;
-
 // Set while the library is loaded, before there are threads, as the pools' registry does.
 [[maybe_unused]] const bool watches_forks_from_the_start = platform::set_fork_handlers(
     platform::ForkStage::arenas, [] { arena_registry().before_fork(); },
@@ -200,10 +197,6 @@ constinit base::NeverDestroyed<ArenaRegistry> the_registry;
     [] { arena_registry().after_fork_in_child(); });
 
 }  // namespace
-
-ArenaRegistry& arena_registry() noexcept {
-    return the_registry.get();
-}
 
 void ArenaRegistry::set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept {
     const std::lock_guard guard(mutex_);

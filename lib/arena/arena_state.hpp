@@ -10,6 +10,7 @@
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
 #include "base/checks.hpp"
+#include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 
@@ -22,7 +23,7 @@ void validate(const ArenaOptions& options);
 detail::ArenaDefaults defaults_from_environment();
 
 /// The blocks of one arena that handles own, for arenas with checks. Thread-safe.
-class LivingHandles {
+class LivingHandles : public base::Lockable {
 public:
     struct Block {
         std::size_t offset;
@@ -50,12 +51,7 @@ public:
         return Block{at->first, at->second};
     }
 
-    /// Locks and unlocks the register around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
-    mutable std::mutex mutex_;
     std::map<std::size_t, std::size_t> blocks_;  // bytes by offset
 };
 
@@ -238,17 +234,11 @@ class ArenaRegistry : public base::Registry<detail::ArenaState> {
 public:
     /// Sets the largest request, in bytes, that the inline path of the arena takes.
     void set_quick_bytes(detail::ArenaState& arena, std::size_t bytes) noexcept;
-    /// Makes every allocation from every arena take the slow path from now on.
-    void hide_quick_paths() noexcept {
+    /// Lets the inline paths serve allocations, or makes every allocation take the slow path.
+    void show_quick_paths(bool shown) noexcept {
         const std::lock_guard guard(mutex_);
-        hidden_ = true;
-        for_each([](detail::ArenaState& arena) { arena.show_quick_path(false); });
-    }
-    /// Lets the inline paths serve allocations again.
-    void show_quick_paths() noexcept {
-        const std::lock_guard guard(mutex_);
-        hidden_ = false;
-        for_each([](detail::ArenaState& arena) { arena.show_quick_path(true); });
+        hidden_ = !shown;
+        for_each([shown](detail::ArenaState& one) { one.show_quick_path(shown); });
     }
 
     void before_fork() noexcept {
@@ -268,7 +258,9 @@ private:
     bool hidden_ = false;
 };
 
-ArenaRegistry& arena_registry() noexcept;
+inline ArenaRegistry& arena_registry() noexcept {
+    return base::the_only<ArenaRegistry>.get();
+}
 
 }  // namespace tensorpool::arena
 

@@ -2,16 +2,16 @@
 
 #include <atomic>
 #include <map>
-#include <mutex>
 
 #include "base/canary.hpp"
+#include "base/lockable.hpp"
 
 namespace tensorpool::arena {
 
 /// The blocks of an arena or a scratch with Checks::hardened: each has a canary behind what was
 /// requested, which is checked when the block ends. Ended blocks are filled with zeros, which are
 /// checked when their memory is allocated again. Thread-safe.
-class CheckedBlocks {
+class CheckedBlocks : public base::Lockable {
 public:
     /// What is added to each request.
     static constexpr std::size_t padding = base::Canary::min_bytes;
@@ -40,10 +40,6 @@ public:
         for (const auto& [position, block] : blocks_) check_canary(block);
     }
 
-    /// Locks and unlocks the records around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     using Blocks = std::map<std::size_t, Block>;
 
@@ -55,7 +51,6 @@ private:
     const char* const name_;
     std::atomic<bool> checks_zeros_;
     const base::Canary canary_;
-    mutable std::mutex mutex_;
     // By position. Records are made and destroyed without the lock: their malloc may be the pool.
     Blocks blocks_;
     std::size_t used_before_ = 0;  // memory from this position on was never used

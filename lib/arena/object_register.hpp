@@ -1,9 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 
 #include <tensorpool/arena_objects.hpp>
+
+#include "base/lockable.hpp"
 
 namespace tensorpool::arena {
 
@@ -17,7 +18,7 @@ using Header = std::unique_ptr<std::byte, HeaderDeleter>;
 Header make_header(std::size_t bytes);
 
 /// The objects of one arena, in the order of their recording. Thread-safe.
-class ObjectRegister {
+class ObjectRegister : public base::Lockable {
 public:
     /// Room for one object. It is made before the object's data is allocated, so that recording the
     /// object cannot fail afterwards.
@@ -58,10 +59,6 @@ public:
 
     std::vector<ArenaObject> objects() const;
 
-    /// Locks and unlocks the register around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     struct Entry {
         ArenaObject object;
@@ -87,7 +84,6 @@ private:
     void forget(Predicate is_gone) noexcept;
     const ArenaObject* find(ObjectId id) const noexcept;
 
-    mutable std::mutex mutex_;
     std::vector<Entry> entries_;
     // The rooms that exist: so many objects must fit behind the present ones.
     std::size_t rooms_ = 0;

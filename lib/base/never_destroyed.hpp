@@ -12,8 +12,6 @@ class NeverDestroyed {
 public:
     constexpr NeverDestroyed() noexcept : value_() {}
     constexpr ~NeverDestroyed() {}
-    NeverDestroyed(const NeverDestroyed&) = delete;
-    NeverDestroyed& operator=(const NeverDestroyed&) = delete;
 
     constexpr T& get() noexcept { return value_; }
     T* operator->() noexcept { return &value_; }
@@ -23,5 +21,9 @@ private:
         T value_;
     };
 };
+
+/// The only object of this type in the process.
+template <class T>
+inline constinit NeverDestroyed<T> the_only;
 
 }  // namespace tensorpool::base

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <mutex>
 #include <utility>
+
+#include "base/lockable.hpp"
 
 /// Lists whose elements point to both neighbors, `next` and `previous`. An element is removed
 /// without a search, and the head needs no constructor.
@@ -26,7 +27,7 @@ void unlink(T*& first, T& element) noexcept {
 /// that a fork never happens while an object is being changed. Its lock is acquired before the
 /// locks of the objects. Thread-safe.
 template <class Object>
-class Registry {
+class Registry : public Lockable {
 public:
     void enter(Object& object) noexcept {
         const std::lock_guard guard(mutex_);
@@ -42,10 +43,8 @@ public:
         if (*link != nullptr) *link = object.next_of_all;
     }
 
-    // REQUIRES, for the functions below: the lock is held.
-    void lock() noexcept { mutex_.lock(); }
     bool try_lock() noexcept { return mutex_.try_lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
+    /// REQUIRES: the lock is held.
     template <class Function>
     void for_each(Function function) noexcept {
         for (Object* object = first_; object != nullptr; object = object->next_of_all) {
@@ -54,7 +53,6 @@ public:
     }
 
 protected:
-    std::mutex mutex_;
     Object* first_ = nullptr;
 };
 

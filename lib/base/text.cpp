@@ -28,12 +28,9 @@ BytesText::BytesText(std::uint64_t bytes) noexcept {
 void FixedText::add(const char* format, ...) noexcept {
     std::va_list arguments;
     va_start(arguments, format);
-    const int wanted = std::vsnprintf(at_, left_, format, arguments);
+    const int wanted = std::vsnprintf(text_ + length_, bytes_ - length_, format, arguments);
     va_end(arguments);
-    if (wanted <= 0) return;
-    const std::size_t written = std::min(static_cast<std::size_t>(wanted), left_ - 1);
-    at_ += written;
-    left_ -= written;
+    length_ += std::min(static_cast<std::size_t>(std::max(wanted, 0)), bytes_ - length_ - 1);
 }
 
 }  // namespace tensorpool::base

@@ -8,7 +8,7 @@ namespace tensorpool::blocks {
 
 /// Freed blocks that wait before they are reused, first in, first out. The queue lies in memory
 /// mapped from the system, which only what is used of it takes. Thread-safe.
-class Quarantine {
+class Quarantine : public base::Lockable {
 public:
     struct Block {
         void* begin;
@@ -33,9 +33,6 @@ public:
     /// Takes up to `max_count` of the oldest blocks. Returns their number.
     unsigned take(Block* blocks, unsigned max_count) noexcept;
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     static constexpr std::size_t max_blocks = std::size_t{1} << 16;
     bool make_queue() noexcept;
@@ -52,7 +49,6 @@ private:
 
     std::size_t max_bytes_ = 0;
     std::atomic<std::uint64_t>* published_ = nullptr;
-    std::mutex mutex_;
     // Guarded by mutex_. Positions count up; their remainder by `max_blocks` is the index.
     Block* queue_ = nullptr;
     std::uint64_t begin_ = 0;
@@ -155,8 +151,6 @@ public:
     /// shared counters of this series.
     enum class HasMarks : bool { no, yes };
     BucketSet(BucketSet& first, unsigned series, HasMarks has_marks) noexcept;
-    BucketSet(const BucketSet&) = delete;
-    BucketSet& operator=(const BucketSet&) = delete;
     ~BucketSet();
 
     Bucket& operator[](unsigned bucket) noexcept { return buckets_[bucket]; }

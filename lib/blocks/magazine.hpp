@@ -2,10 +2,10 @@
 
 #include <boost/intrusive/slist.hpp>
 #include <boost/pool/pool.hpp>
-#include <mutex>
 
 #include <tensorpool/detail/counters.hpp>
 
+#include "base/lockable.hpp"
 #include "blocks/bucket_layout.hpp"
 
 namespace tensorpool::blocks {
@@ -31,7 +31,7 @@ struct SystemChunks {
 };
 
 /// The magazines of one series of a pool. Thread-safe.
-class MagazineStore {
+class MagazineStore : public base::Lockable {
 public:
     MagazineStore() noexcept;
 
@@ -47,11 +47,7 @@ public:
     /// From now on, also adds the bytes in use to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
-    std::mutex mutex_;
     boost::pool<SystemChunks> pool_;
     std::atomic<std::size_t> made_ = 0;  // written under mutex_; relaxed: readers need no order
     detail::Counter* counted_in_ = nullptr;

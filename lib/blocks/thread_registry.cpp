@@ -1,6 +1,5 @@
 #include "blocks/thread_registry.hpp"
 
-#include "base/never_destroyed.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/segment/fork_locks.hpp"
 #include "watch/guards/guarded_area.hpp"
@@ -59,8 +58,6 @@ void ThreadTables::abandon_others(ThreadCaches* own) noexcept {
 
 namespace {
 
-constinit base::NeverDestroyed<ThreadRegistry> the_registry;
-
 // POSIX calls thread-exit handlers in at most four rounds. After its third round a thread gets no
 // new cache, because no handler would return its blocks. This handler requests a call in each of
 // the first three rounds, so that it knows the current round when another handler frees blocks.
@@ -92,10 +89,6 @@ bool may_show(const BucketSet& set) noexcept {
 }
 
 }  // namespace
-
-ThreadRegistry& thread_registry() noexcept {
-    return the_registry.get();
-}
 
 void ThreadRegistry::leave(BucketSet& set) noexcept {
     const std::lock_guard guard(mutex_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
 #include "blocks/thread_caches.hpp"
 
@@ -153,6 +154,8 @@ private:
 /// cache out of its set's list.
 void retire(Cache& cache) noexcept;
 
-ThreadRegistry& thread_registry() noexcept;
+inline ThreadRegistry& thread_registry() noexcept {
+    return base::the_only<ThreadRegistry>.get();
+}
 
 }  // namespace tensorpool::blocks

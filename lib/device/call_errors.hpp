@@ -4,6 +4,8 @@
 
 #include <tensorpool/device/backend.hpp>
 
+#include "base/text.hpp"
+
 namespace tensorpool::device {
 
 /// Throws DeviceError with the call, the device, the status, and the backend's text, such as
@@ -21,12 +23,7 @@ inline void check_status(DeviceStatus status, const char* call, Device device, B
 [[noreturn]] void throw_error(DeviceStatus status, const std::string& name, Device device,
                               const char* call, const std::string& what, Backend& backend);
 
-/// Returns the text of an enumerator; "?" for an unknown value.
-template <std::size_t count, class Enumeration>
-constexpr const char* text_of(const char* const (&texts)[count], Enumeration value) noexcept {
-    const auto index = static_cast<std::size_t>(value);
-    return index < count ? texts[index] : "?";
-}
+using base::text_of;
 
 /// Returns what `body` returns, or ok if it returns nothing.
 template <class Body>

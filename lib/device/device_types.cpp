@@ -6,7 +6,6 @@
 #include <tensorpool/device/device_allocator.hpp>
 
 #include "base/never_destroyed.hpp"
-#include "device/dlpack_devices.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -129,6 +128,12 @@ HeldBlock DeviceAllocator::hold(std::size_t bytes, StreamHandle stream) {
     if (block == nullptr) return {};
     constexpr std::size_t alignment = 256;
     return {block, bytes, BlockOwner(this, allocator_functions, alignment)};
+}
+
+void* DeviceAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept try {
+    return allocate(bytes, stream);
+} catch (...) {
+    return nullptr;
 }
 
 void* DeviceAllocator::host_pointer(void* block) const noexcept {

@@ -1,10 +1,9 @@
 #pragma once
 
-#include <memory>
-
 #include <tensorpool/device/backend.hpp>
 
-#include "statistics/segment/segment_layout.hpp"
+#include "events/snapshot_sources.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::device {
 
@@ -13,16 +12,14 @@ namespace tensorpool::device {
 /// of this object and are added to `other` from time to time. During its lifetime, snapshots
 /// include the allocator, and recorders refer to it by its id. REQUIRES, for all functions but `id`
 /// and `statistics`: one thread at a time.
-class OwnedDeviceRecord {
+class OwnedDeviceRecord final : private events::SnapshotSource {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
     OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind, Device device);
     ~OwnedDeviceRecord();
-    OwnedDeviceRecord(const OwnedDeviceRecord&) = delete;
-    OwnedDeviceRecord& operator=(const OwnedDeviceRecord&) = delete;
 
-    std::uint64_t id() const noexcept;
-    statistics::DeviceTotals& totals() noexcept;
+    std::uint64_t id() const noexcept { return id_; }
+    statistics::DeviceTotals& totals() noexcept { return record_->totals; }
 
     /// Returns a record with counters for one more stream, which is counted in `totals().streams`.
     /// Their address does not change. Throws std::bad_alloc.
@@ -39,8 +36,36 @@ public:
     DeviceStatistics statistics() const noexcept;
 
 private:
-    struct State;
-    std::unique_ptr<State> state_;
+    /// A record of counters, used by one stream after another.
+    struct Stream {
+        statistics::DeviceStreamRecord* in_segment = nullptr;  // nullptr: `own` is used
+        statistics::DeviceStreamRecord own = {};
+        statistics::FoldedWords<statistics::words_of<statistics::DeviceStreamCounters>> folded;
+        bool is_taken = true;
+        Stream* next = nullptr;
+
+        statistics::DeviceStreamRecord& record() noexcept {
+            return in_segment != nullptr ? *in_segment : own;
+        }
+    };
+
+    void add_to(Snapshot& snapshot) const override;
+    Identity identify() const noexcept override { return {TraceSource::device, id_, name_}; }
+    std::size_t capacity() const noexcept override;
+
+    Stream& make_stream(std::uint64_t number);
+    /// Calls `function` with each stream. Acquire: pairs with the release in `make_stream`.
+    template <class Function>
+    void for_each_stream(Function function) const {
+        auto* stream = streams_.load(std::memory_order_acquire);
+        for (; stream != nullptr; stream = stream->next) function(*stream);
+    }
+
+    const std::string name_;
+    statistics::OwnedRecord<statistics::DeviceRecord> record_;
+    const std::uint64_t id_;
+    std::atomic<Stream*> streams_ = nullptr;  // only grows, so statistics are read without a lock
+    std::uint64_t last_number_ = 0;           // of the stream added last
 };
 
 }  // namespace tensorpool::device

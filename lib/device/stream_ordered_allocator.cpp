@@ -1,6 +1,5 @@
 #include <tensorpool/device/stream_ordered_allocator.hpp>
 
-#include <algorithm>
 #include <unordered_map>
 
 #include "device/caching/failure_report.hpp"
@@ -39,6 +38,10 @@ struct StreamOrderedAllocator::State {
         StreamHandle stream = nullptr;
         std::vector<Use> uses = {};
         bool freed = false;  // by its owner; the device has not taken it back yet
+
+        bool is_used_on(StreamHandle one) const noexcept {
+            return stream == one || std::ranges::find(uses, one, &Use::stream) != uses.end();
+        }
     };
     using Blocks = std::unordered_map<const void*, Block>;
 
@@ -143,8 +146,7 @@ struct StreamOrderedAllocator::State {
     /// the graph.
     bool give_back(const void* memory, Block& block) noexcept {
         const auto captured = [&](const Use& use) { return is_captured(use.stream); };
-        if (is_captured(block.stream) ||
-            std::any_of(block.uses.begin(), block.uses.end(), captured)) {
+        if (is_captured(block.stream) || std::ranges::any_of(block.uses, captured)) {
             return false;
         }
         for (const Use& use : block.uses) {
@@ -183,9 +185,7 @@ struct StreamOrderedAllocator::State {
             device::throw_not_in_use(name, device, "record_use", memory);
         }
         Block& block = found->second;
-        const auto is_it = [&](const Use& use) { return use.stream == stream; };
-        if (stream == block.stream || std::any_of(block.uses.begin(), block.uses.end(), is_it))
-            return;
+        if (block.is_used_on(stream)) return;
         block.uses.reserve(block.uses.size() + 1);
         const EventHandle event = events.take();
         if (event == nullptr) {
@@ -244,14 +244,6 @@ void* StreamOrderedAllocator::allocate(std::size_t bytes, StreamHandle stream) {
     return bytes != 0 ? state_->allocate(bytes, stream) : nullptr;
 }
 
-void* StreamOrderedAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
-    try {
-        return allocate(bytes, stream);
-    } catch (...) {
-        return nullptr;
-    }
-}
-
 void StreamOrderedAllocator::deallocate(void* block) noexcept {
     if (block != nullptr) state_->deallocate(block);
 }
@@ -273,10 +265,7 @@ std::size_t StreamOrderedAllocator::usable_size(const void* block) const noexcep
 bool StreamOrderedAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
     const std::lock_guard guard(state_->mutex);
     const State::Block* const found = state_->find(block);
-    if (found == nullptr) return false;
-    return found->stream == stream ||
-           std::any_of(found->uses.begin(), found->uses.end(),
-                       [&](const State::Use& use) { return use.stream == stream; });
+    return found != nullptr && found->is_used_on(stream);
 }
 
 DeviceStatistics StreamOrderedAllocator::statistics() const {

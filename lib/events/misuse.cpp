@@ -9,37 +9,6 @@
 
 namespace tensorpool::events {
 
-/// Text in a buffer of the caller. What does not fit is left out; the text always ends with a null.
-/// Allocates nothing.
-class TextBuffer {
-public:
-    /// REQUIRES: `bytes` is not 0.
-    TextBuffer(char* text, std::size_t bytes) noexcept : text_(text), bytes_(bytes) {
-        text_[0] = '\0';
-    }
-
-#if defined(__GNUC__)
-    __attribute__((format(printf, 2, 3)))
-#endif
-    void
-    add(const char* format, ...) noexcept {
-        std::va_list arguments;
-        va_start(arguments, format);
-        const int wanted = std::vsnprintf(text_ + length_, bytes_ - length_, format, arguments);
-        va_end(arguments);
-        length_ += std::min(static_cast<std::size_t>(std::max(wanted, 0)), bytes_ - length_ - 1);
-    }
-
-    std::size_t length() const noexcept {
-        return length_;
-    }
-
-private:
-    char* text_;
-    std::size_t bytes_;
-    std::size_t length_ = 0;
-};
-
 void count_failed_check(statistics::CheckKind kind, std::string_view name) noexcept {
     statistics::SegmentHeader* const header = statistics::segment().header();
     if (header == nullptr) return;
@@ -49,6 +18,7 @@ void count_failed_check(statistics::CheckKind kind, std::string_view name) noexc
 
 namespace {
 
+using base::FixedText;
 using statistics::CheckKind;
 
 constexpr std::size_t max_frames = 32;
@@ -91,7 +61,7 @@ const KindRow& row_of(MisuseKind kind) noexcept {
 }
 
 // Names may contain anything; what would end the field or the line is written as %XX.
-void add_name(TextBuffer& to, std::string_view name) noexcept {
+void add_name(FixedText& to, std::string_view name) noexcept {
     if (name.empty()) to.add("-");
     for (const char c : name) {
         const auto byte = static_cast<unsigned char>(c);
@@ -103,7 +73,7 @@ void add_name(TextBuffer& to, std::string_view name) noexcept {
     }
 }
 
-void add_size(TextBuffer& to, const char* field, std::size_t bytes) noexcept {
+void add_size(FixedText& to, const char* field, std::size_t bytes) noexcept {
     if (bytes == Misuse::unknown) {
         to.add(" %s=-", field);
     } else {
@@ -111,7 +81,7 @@ void add_size(TextBuffer& to, const char* field, std::size_t bytes) noexcept {
     }
 }
 
-void add_stack(TextBuffer& to, const char* what, const MisuseStack& stack) noexcept {
+void add_stack(FixedText& to, const char* what, const MisuseStack& stack) noexcept {
     if (stack.frames.empty()) return;
     to.add("  %s by thread %llu:\n", what, static_cast<unsigned long long>(stack.thread));
     for (const std::uintptr_t frame : stack.frames) {
@@ -171,7 +141,7 @@ const char* name_of(MisuseKind kind) noexcept {
 
 std::size_t describe_misuse(const Misuse& misuse, const char* level, const char* words,
                             MisuseStack here, char* text, std::size_t bytes) noexcept {
-    TextBuffer to(text, bytes);
+    FixedText to(text, bytes);
     to.add("tensorpool: %s: %s ptr=0x%zx", level, name_of(misuse.kind),
            reinterpret_cast<std::uintptr_t>(misuse.pointer));
     add_size(to, "size", misuse.size);

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "base/text.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::events {
@@ -56,13 +57,6 @@ struct Misuse {
     MisuseStack freed = {};
 };
 
-// gcc and clang check the arguments against the format.
-#if defined(__GNUC__)
-#define TENSORPOOL_MISUSE_FORMAT __attribute__((format(printf, 2, 3)))
-#else
-#define TENSORPOOL_MISUSE_FORMAT
-#endif
-
 /// Counts a misuse after which the library can go on, and writes its report to stderr. Returns only
 /// if TENSORPOOL_ON_MISUSE is "report", otherwise it ends the process. `format` describes the
 /// misuse in words.
@@ -72,15 +66,15 @@ struct Misuse {
 /// `-`. The words follow, then the stacks of the call, of the allocation and of the free, as far as
 /// they are known. Allocates nothing and takes no lock of the library, so a signal handler may call
 /// it.
-TENSORPOOL_MISUSE_FORMAT void report_misuse(const Misuse& misuse, const char* format, ...) noexcept;
+TENSORPOOL_PRINTF_LIKE_2 void report_misuse(const Misuse& misuse, const char* format, ...) noexcept;
 
 /// Counts a misuse that the call refuses by an exception, and writes its report with `error` to
 /// stderr.
-TENSORPOOL_MISUSE_FORMAT void note_misuse(const Misuse& misuse, const char* format, ...) noexcept;
+TENSORPOOL_PRINTF_LIKE_2 void note_misuse(const Misuse& misuse, const char* format, ...) noexcept;
 
 /// Counts a misuse after which no call of the library can be relied on, writes its report as
 /// `report_misuse` does, and ends the process.
-[[noreturn]] TENSORPOOL_MISUSE_FORMAT void stop_at_misuse(const Misuse& misuse, const char* format,
+[[noreturn]] TENSORPOOL_PRINTF_LIKE_2 void stop_at_misuse(const Misuse& misuse, const char* format,
                                                           ...) noexcept;
 
 /// Writes the report of a misuse into `text`, of which at most `bytes` bytes including the final

@@ -16,10 +16,12 @@ void* out_of_memory() noexcept {
 // The next allocator may serve what the pool cannot, unless a limit that the user set was met.
 
 void* next_aligned(std::size_t bytes, std::size_t alignment) noexcept {
-    void* block = nullptr;
-    const int error = next_posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes);
-    if (error != 0) errno = error;
-    return error == 0 ? block : nullptr;
+    return next_block(bytes, [=]() -> void* {
+        void* block = nullptr;
+        const int error = next_posix_memalign(&block, std::max(alignment, sizeof(void*)), bytes);
+        if (error != 0) errno = error;
+        return error == 0 ? block : nullptr;
+    });
 }
 
 // Operators that the program defines may call some of the library's, and pass on other sizes.
@@ -33,6 +35,12 @@ void* record(void* block, AllocatedBy by) noexcept {
 }
 
 }  // namespace
+
+bool gave_memory_back() noexcept {
+    if (is_inside_pool()) return false;
+    const Visit visit;
+    return GlobalPool::trim_all() != 0;
+}
 
 void* allocate_slowly(std::size_t bytes, AllocatedBy by) noexcept {
     if (is_inside_pool()) [[unlikely]]
@@ -65,11 +73,11 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, Allocat
     return is_limited ? out_of_memory() : next_aligned(bytes, alignment);
 }
 
-void* lengthen_in_pool(void* p, std::size_t bytes) noexcept {
+void* resize_in_pool(void* p, std::size_t bytes) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return nullptr;
     const Visit visit;
-    return GlobalPool::lengthen(p, bytes);
+    return GlobalPool::resize_pages(p, bytes);
 }
 
 void* as_array(void* block) noexcept {

@@ -64,9 +64,9 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, Allocat
 void* as_array(void* block) noexcept;
 
 // REQUIRES: `p` belongs to the pool.
-/// Extends the block to `bytes` bytes without a copy, and returns it. Returns nullptr, with the
-/// block unchanged, if that is impossible.
-void* lengthen_in_pool(void* p, std::size_t bytes) noexcept;
+/// Makes the block longer or shorter, to `bytes` bytes, without a copy, and returns it. Returns
+/// nullptr, with the block unchanged, if that is impossible.
+void* resize_in_pool(void* p, std::size_t bytes) noexcept;
 
 /// Returns whether the block may be charged to a budget, or the thread may be inside a scope of
 /// one. False for most threads of programs without budgets.

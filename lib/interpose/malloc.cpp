@@ -76,7 +76,7 @@ void* reallocate(void* p, std::size_t bytes) noexcept {
         return out_of_memory();
     }
     if (may_stay(usable, bytes) && !must_charge(p, bytes)) return p;
-    if (void* const longer = lengthen_in_pool(p, bytes)) return longer;
+    if (void* const resized = resize_in_pool(p, bytes)) return resized;
     return move(p, usable, bytes);
 }
 
@@ -134,7 +134,7 @@ TENSORPOOL_API void* realloc(void* p, std::size_t bytes) noexcept {
 TENSORPOOL_API void* reallocarray(void* p, std::size_t count, std::size_t bytes) noexcept {
     std::size_t product = 0;
     if (__builtin_mul_overflow(count, bytes, &product)) return interpose::out_of_memory();
-    return interpose::reallocate(p, product);
+    return realloc(p, product);  // the program's, if it has a malloc of its own
 }
 
 TENSORPOOL_API std::size_t malloc_usable_size(void* p) noexcept {

@@ -49,9 +49,9 @@ namespace {
 constinit thread_local bool looking [[gnu::tls_model("initial-exec")]] = false;
 
 // The functions that were found, for the wrappers below, which check the bootstrap buffer first.
-constinit ReallocFunction found_realloc = nullptr;
-constinit FreeFunction found_free = nullptr;
-constinit UsableSizeFunction found_usable_size = nullptr;
+constinit decltype(next_realloc)::Pointer found_realloc = nullptr;
+constinit decltype(next_free)::Pointer found_free = nullptr;
+constinit decltype(next_usable_size)::Pointer found_usable_size = nullptr;
 
 void free_beside_buffer(void* p) noexcept {
     if (!is_in_bootstrap_buffer(p)) found_free(p);
@@ -66,36 +66,31 @@ void* realloc_beside_buffer(void* p, std::size_t bytes) noexcept {
     return moved;
 }
 
-template <class Function>
-Function find(const char* name) noexcept {
-    const auto found = reinterpret_cast<Function>(platform::next_function(name));
+template <class Next>
+typename Next::Pointer find(const Next&, const char* name) noexcept {
+    const auto found = reinterpret_cast<typename Next::Pointer>(platform::next_function(name));
     if (found == nullptr) {
         platform::fail("interpose: no library behind this one has %s; expected a C library", name);
     }
     return found;
 }
 
-template <class Function>
-void set(std::atomic<Function>& function, Function found) noexcept {
-    function.store(found, std::memory_order_relaxed);
-}
-
 void find_all() noexcept {
-    const auto malloc = find<MallocFunction>("malloc");
-    const auto calloc = find<CallocFunction>("calloc");
-    const auto posix_memalign = find<PosixMemalignFunction>("posix_memalign");
-    found_realloc = find<ReallocFunction>("realloc");
-    found_free = find<FreeFunction>("free");
-    found_usable_size = find<UsableSizeFunction>("malloc_usable_size");
+    const auto malloc = find(next_malloc, "malloc");
+    const auto calloc = find(next_calloc, "calloc");
+    const auto posix_memalign = find(next_posix_memalign, "posix_memalign");
+    found_realloc = find(next_realloc, "realloc");
+    found_free = find(next_free, "free");
+    found_usable_size = find(next_usable_size, "malloc_usable_size");
     // Checked after the last lookup: frees have to check the buffer only if a lookup allocated from
     // it.
     const bool used = bootstrap_buffer_is_used();
-    set(next_allocator.free, used ? free_beside_buffer : found_free);
-    set(next_allocator.realloc, used ? realloc_beside_buffer : found_realloc);
-    set(next_allocator.usable_size, used ? usable_size_beside_buffer : found_usable_size);
-    set(next_allocator.malloc, malloc);
-    set(next_allocator.calloc, calloc);
-    set(next_allocator.posix_memalign, posix_memalign);
+    next_free.set(used ? free_beside_buffer : found_free);
+    next_realloc.set(used ? realloc_beside_buffer : found_realloc);
+    next_usable_size.set(used ? usable_size_beside_buffer : found_usable_size);
+    next_malloc.set(malloc);
+    next_calloc.set(calloc);
+    next_posix_memalign.set(posix_memalign);
 }
 
 /// Finds the next allocator. Returns false inside the lookup itself.
@@ -148,7 +143,12 @@ std::size_t first_usable_size(void* p) noexcept {
 
 }  // namespace
 
-constinit NextAllocator next_allocator = {first_malloc, first_calloc,         first_realloc,
-                                          first_free,   first_posix_memalign, first_usable_size};
+constinit NextFunction<void*, std::size_t> next_malloc(first_malloc);
+constinit NextFunction<void*, std::size_t, std::size_t> next_calloc(first_calloc);
+constinit NextFunction<void*, void*, std::size_t> next_realloc(first_realloc);
+constinit NextFunction<void, void*> next_free(first_free);
+constinit NextFunction<int, void**, std::size_t, std::size_t> next_posix_memalign(
+    first_posix_memalign);
+constinit NextFunction<std::size_t, void*> next_usable_size(first_usable_size);
 
 }  // namespace tensorpool::interpose

@@ -2,51 +2,61 @@
 
 #include <atomic>
 #include <cstddef>
+#include <tuple>
+#include <type_traits>
 
 /// The next allocator in the order in which the loader looks up names: the C library's, or one that
 /// follows this library in LD_PRELOAD. It is found at the first call of each process, which the
 /// loader itself makes in most cases.
 namespace tensorpool::interpose {
 
-using MallocFunction = void* (*)(std::size_t) noexcept;
-using CallocFunction = void* (*)(std::size_t, std::size_t) noexcept;
-using ReallocFunction = void* (*)(void*, std::size_t) noexcept;
-using FreeFunction = void (*)(void*) noexcept;
-using PosixMemalignFunction = int (*)(void**, std::size_t, std::size_t) noexcept;
-using UsableSizeFunction = std::size_t (*)(void*) noexcept;
+/// Called if the next allocator refused a request: gives the free memory of all pools back to the
+/// system. Returns whether there was any, so that the same request may succeed.
+bool gave_memory_back() noexcept;
 
-/// The functions that every allocator has. All others are built from these: if an allocator lacks
-/// `pvalloc`, for example, the loader would find the one of another allocator. Relaxed throughout:
-/// the pointers lead to code, not to data that must be visible.
-struct NextAllocator {
-    std::atomic<MallocFunction> malloc;
-    std::atomic<CallocFunction> calloc;
-    std::atomic<ReallocFunction> realloc;
-    std::atomic<FreeFunction> free;
-    std::atomic<PosixMemalignFunction> posix_memalign;
-    std::atomic<UsableSizeFunction> usable_size;
+/// Returns the block that `request()` gets, or gets after the pools gave their free memory back.
+template <class Request>
+void* next_block(std::size_t bytes, Request request) noexcept {
+    void* const block = request();
+    if (block == nullptr && bytes != 0 && gave_memory_back()) [[unlikely]]
+        return request();
+    return block;
+}
+
+/// A function of the next allocator. The last argument of one that returns a block is a size.
+/// Relaxed: it leads to code, not to data that must be visible.
+template <class Result, class... Arguments>
+class NextFunction {
+public:
+    using Pointer = Result (*)(Arguments...) noexcept;
+
+    explicit constexpr NextFunction(Pointer first) noexcept : function_(first) {}
+    Result operator()(Arguments... arguments) const noexcept {
+        if constexpr (std::is_same_v<Result, void*>) {
+            const auto bytes = std::get<sizeof...(Arguments) - 1>(std::tie(arguments...));
+            return next_block(bytes, [&] { return get()(arguments...); });
+        } else {
+            return get()(arguments...);
+        }
+    }
+    Pointer get() const noexcept { return function_.load(std::memory_order_relaxed); }
+    void set(Pointer function) noexcept { function_.store(function, std::memory_order_relaxed); }
+
+private:
+    std::atomic<Pointer> function_;
 };
-// Hidden in the declaration too, so that access needs no table of the loader.
-extern constinit NextAllocator next_allocator [[gnu::visibility("hidden")]];
 
-inline void* next_malloc(std::size_t bytes) noexcept {
-    return next_allocator.malloc.load(std::memory_order_relaxed)(bytes);
-}
-inline void* next_calloc(std::size_t count, std::size_t bytes) noexcept {
-    return next_allocator.calloc.load(std::memory_order_relaxed)(count, bytes);
-}
-inline void* next_realloc(void* p, std::size_t bytes) noexcept {
-    return next_allocator.realloc.load(std::memory_order_relaxed)(p, bytes);
-}
-inline void next_free(void* p) noexcept {
-    next_allocator.free.load(std::memory_order_relaxed)(p);
-}
-inline int next_posix_memalign(void** to, std::size_t alignment, std::size_t bytes) noexcept {
-    return next_allocator.posix_memalign.load(std::memory_order_relaxed)(to, alignment, bytes);
-}
-inline std::size_t next_usable_size(void* p) noexcept {
-    return next_allocator.usable_size.load(std::memory_order_relaxed)(p);
-}
+// The functions that every allocator has. All others are built from these: if an allocator lacks
+// `pvalloc`, for example, the loader would find the one of another allocator. They are hidden in
+// the declaration too, so that access needs no table of the loader.
+extern constinit NextFunction<void*, std::size_t> next_malloc [[gnu::visibility("hidden")]];
+extern constinit NextFunction<void*, std::size_t, std::size_t> next_calloc
+    [[gnu::visibility("hidden")]];
+extern constinit NextFunction<void*, void*, std::size_t> next_realloc [[gnu::visibility("hidden")]];
+extern constinit NextFunction<void, void*> next_free [[gnu::visibility("hidden")]];
+extern constinit NextFunction<int, void**, std::size_t, std::size_t> next_posix_memalign
+    [[gnu::visibility("hidden")]];
+extern constinit NextFunction<std::size_t, void*> next_usable_size [[gnu::visibility("hidden")]];
 
 }  // namespace tensorpool::interpose
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/never_destroyed.hpp"
 #include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {
@@ -34,7 +35,9 @@ protected:
 };
 
 /// Returns the registry of all servers.
-base::Registry<BlockServer>& block_servers() noexcept;
+inline base::Registry<BlockServer>& block_servers() noexcept {
+    return base::the_only<base::Registry<BlockServer>>.get();
+}
 /// The number of servers with an idle plan. Changed under the lock of `block_servers`; relaxed,
 /// since a caller that misses a change acts as if it had come earlier.
 extern constinit std::atomic<std::size_t> idle_plan_count;

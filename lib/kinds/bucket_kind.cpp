@@ -1,8 +1,7 @@
-#include "kinds/bucket_kind.hpp"
+#include "kinds/kinds.hpp"
 
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/hardened_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 
@@ -97,8 +96,8 @@ bool give_exchanged_block(PoolParts& pool, const detail::ThreadCache& visible, v
     return true;
 }
 
-bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                      Changes& changes) const noexcept {
+bool free_small(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                Changes& changes) noexcept {
     BucketSet& set = pool.series(entry.series());
     const blocks::BucketTraits& traits = set[entry.bucket()].traits;
     if (pool.is_checked()) {
@@ -113,7 +112,7 @@ bool BucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
     } else if (stated.bucket == bucket_count ||
                (!stated.has_size() && !blocks::may_begin_block(p, entry)) ||
                (!set.is_first() && !begins_block(traits, p, entry))) [[unlikely]] {
-        report_pointer(pool, p, find(pool, p, entry));
+        report_pointer(pool, p, find_small(pool, p, entry));
         return false;
     }
     // A wrong size is noticed when the block goes to its span.
@@ -139,7 +138,7 @@ void free_block(PoolParts& pool, BucketSet& set, unsigned bucket, void* p,
     }
 }
 
-Found BucketKind::find(PoolParts& pool, const void* p, PageEntry entry) const noexcept {
+Found find_small(PoolParts& pool, const void* p, PageEntry entry) noexcept {
     return find_in(pool, pool.series(entry.series()), entry.bucket(), p);
 }
 
@@ -165,8 +164,7 @@ Found find_in(PoolParts& pool, BucketSet& set, unsigned number, const void* p) n
     return result;
 }
 
-void* BucketKind::resize(PoolParts& pool, void* p, const Found& found,
-                         std::size_t bytes) const noexcept {
+void* resize_small(PoolParts& pool, void* p, const Found& found, std::size_t bytes) noexcept {
     const PageEntry entry = pool.entry(p);
     return resize_in_bucket(pool, pool.series(entry.series())[entry.bucket()], p, found, bytes);
 }
@@ -180,7 +178,7 @@ void* resize_in_bucket(PoolParts& pool, blocks::Bucket& bucket, void* p, const F
     return p;
 }
 
-std::size_t BucketKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+std::size_t recorded_bytes_of_small(const void*, PageEntry entry) noexcept {
     return base::block_bytes(entry.series(), entry.bucket());
 }
 

@@ -1,8 +1,7 @@
 #include "kinds/free_memory.hpp"
 
 #include "blocks/take_back.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "limits/ladder.hpp"
 
 namespace tensorpool::kinds {

@@ -1,6 +1,5 @@
-#include "kinds/guarded_kind.hpp"
-
 #include "kinds/reports.hpp"
+#include "kinds/watcher.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {
@@ -15,7 +14,7 @@ using watch::GuardedBlock;
 // may go on.
 void check(PoolParts& pool, void* p, const GuardedBlock& block, const Stated& stated) noexcept {
     if (block.state.load(std::memory_order_acquire) != GuardedBlock::State::in_use) return;
-    const Found found = guarded_kind.find(pool, p, pool.entry(p));
+    const Found found = find_guarded(pool, p, pool.entry(p));
     const auto bucket = [](std::size_t bytes) { return std::min(bucket_of(bytes), bucket_count); };
     if (stated.has_size() && bucket(stated.as.bytes) != bucket(block.requested)) {
         report_misuse(misuse_of(pool, MisuseKind::wrong_size, p, found),
@@ -74,13 +73,13 @@ double GuardWatcher::later_cost(const Request& request) const noexcept {
     return static_cast<double>(request.bytes / pages::page_bytes * page_cost_ns);
 }
 
-bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                       Changes&) const noexcept {
+bool free_guarded(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                  Changes&) noexcept {
     GuardedBlock& block = *watch::guarded_block(entry);
     const bool begins = p == block.begin;
     if (begins) check(pool, p, block, stated);
     if (!begins || !GuardedArea::end_use(block)) {
-        report_pointer(pool, p, find(pool, p, entry));
+        report_pointer(pool, p, find_guarded(pool, p, entry));
         return false;
     }
     const FreeCost cost(block.watcher);
@@ -93,7 +92,7 @@ bool GuardedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& 
     return false;
 }
 
-Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexcept {
+Found find_guarded(PoolParts&, const void* p, PageEntry entry) noexcept {
     const GuardedBlock& block = *watch::guarded_block(entry);
     Found found{.what = block.begin == p ? Found::What::block : Found::What::interior,
                 .block = block.begin,
@@ -109,7 +108,7 @@ Found GuardedKind::find(PoolParts&, const void* p, PageEntry entry) const noexce
     return found;
 }
 
-std::size_t GuardedKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+std::size_t recorded_bytes_of_guarded(const void*, PageEntry entry) noexcept {
     return entry.placed()->requested;
 }
 

@@ -1,6 +1,5 @@
-#include "kinds/hardened_kind.hpp"
+#include "kinds/kinds.hpp"
 
-#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 
@@ -249,8 +248,8 @@ void record_allocated_by(PoolParts& pool, void* block, AllocatedBy by) noexcept 
 }
 
 // Only one thread ends the use, so the block is then the caller's alone.
-bool HardenedBucketKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                              Changes& changes) const noexcept {
+bool free_hardened_small(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                         Changes& changes) noexcept {
     char* const block = static_cast<char*>(p);
     const std::size_t bytes = bucket_bytes(entry.bucket());
     blocks::EndedUse use;
@@ -268,9 +267,9 @@ bool HardenedBucketKind::free(PoolParts& pool, void* p, PageEntry entry, const S
 }
 
 // The block stays in use until the checks are done.
-bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                             Changes& changes) const noexcept {
-    const Found found = find(pool, p, entry);
+bool free_hardened_pages(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                         Changes& changes) noexcept {
+    const Found found = find_pages(pool, p, entry);
     if (!found.is_block()) {
         report_pointer(pool, p, found);
         return false;
@@ -287,7 +286,7 @@ bool HardenedLargeKind::free(PoolParts& pool, void* p, PageEntry entry, const St
     }
     count_large_free(pool, span.bytes(), Held::yes);
     // If the system refuses, accesses after the free go unnoticed.
-    if (span.is_of_whole_pages()) (void)platform::deny_access(p, span.bytes());
+    if (span.is_of_whole_pages()) (void)platform::make_inaccessible(p, span.bytes());
     return quarantine(pool, {p, span.bytes()}, changes);
 }
 

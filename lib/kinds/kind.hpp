@@ -26,7 +26,7 @@ struct Route {
     bool is_lent = false;
 };
 
-class Kind;
+struct Kind;
 /// Adds a kind of pages of another folder, and the route that serves its blocks, which is asked
 /// first. Hardened pools have neither. REQUIRES: no pool was made yet, at most four are added, and
 /// the number is none of a series of buckets (pages::PageKind).
@@ -61,26 +61,31 @@ struct Stated {
 };
 
 /// How blocks on one kind of pages are freed, found and resized. The page map names the kind of
-/// each page (pages::PageKind), and each pool has a table with an object for each, which depends on
-/// its checks. The objects have no state. A kind knows nothing of the others.
-class Kind {
-public:
+/// each page (pages::PageKind), and each pool has a table with one for each, which depends on its
+/// checks. A kind knows nothing of the others.
+struct Kind {
     /// Frees the block at `p`, whose page has this entry, or reports a misuse. Returns whether the
     /// slow path is to be ended with `changes`: some kinds leave that out of most calls.
-    virtual bool free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                      Changes& changes) const noexcept = 0;
+    using Free = bool(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                      Changes& changes) noexcept;
     /// Returns what `p` refers to. REQUIRES: `p` was passed by a caller; it may be any pointer.
-    virtual Found find(PoolParts& pool, const void* p, PageEntry entry) const noexcept = 0;
+    using Find = Found(PoolParts& pool, const void* p, PageEntry entry) noexcept;
     /// Resizes the block in use at `p` in place, or by moving its pages. Returns its address then,
     /// and nullptr if its content must be copied.
-    virtual void* resize(PoolParts& pool, void* p, const Found& found,
-                         std::size_t bytes) const noexcept = 0;
+    using Resize = void*(PoolParts& pool, void* p, const Found& found, std::size_t bytes) noexcept;
     /// Returns the bytes that a recording states for the block at `p`.
-    virtual std::size_t recorded_bytes(const void* p, PageEntry entry) const noexcept = 0;
+    using RecordedBytes = std::size_t(const void* p, PageEntry entry) noexcept;
 
-protected:
-    ~Kind() = default;
+    Free* free;
+    Find* find;
+    Resize* resize;
+    RecordedBytes* recorded_bytes;
 };
+
+/// For kinds whose blocks always move when they are resized.
+inline void* always_moves(PoolParts&, void*, const Found&, std::size_t) noexcept {
+    return nullptr;
+}
 
 /// The kinds of a pool.
 class KindTable {

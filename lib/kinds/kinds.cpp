@@ -4,15 +4,24 @@
 #include <iterator>
 
 #include "events/recorder_hooks.hpp"
-#include "kinds/guarded_kind.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/marked_kind.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
+#include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
 namespace {
 
 using pages::PageKind;
+
+constexpr Kind small_kind{free_small, find_small, resize_small, recorded_bytes_of_small};
+constexpr Kind large_kind{free_pages, find_pages, resize_pages, recorded_bytes_of_pages};
+constexpr Kind noted_kind{free_noted, find_pages, resize_pages, recorded_bytes_of_pages};
+constexpr Kind served_kind{free_served, find_served, resize_served, recorded_bytes_of_served};
+constexpr Kind guarded_kind{free_guarded, find_guarded, always_moves, recorded_bytes_of_guarded};
+constexpr Kind marked_kind{free_marked, find_marked, resize_marked, recorded_bytes_of_marked};
+constexpr Kind hardened_small_kind{free_hardened_small, find_small, always_moves,
+                                   recorded_bytes_of_small};
+constexpr Kind hardened_large_kind{free_hardened_pages, find_pages, always_moves,
+                                   recorded_bytes_of_pages};
 
 constexpr KindTable table(const Kind& bucket, const Kind& large) noexcept {
     KindTable kinds;
@@ -28,8 +37,8 @@ constexpr KindTable table(const Kind& bucket, const Kind& large) noexcept {
     kinds.set(PageKind::marked, marked_kind);
     return kinds;
 }
-constinit KindTable kinds_of_most = table(bucket_kind, large_kind);
-constinit const KindTable kinds_of_hardened = table(hardened_bucket_kind, hardened_large_kind);
+constinit KindTable kinds_of_most = table(small_kind, large_kind);
+constinit const KindTable kinds_of_hardened = table(hardened_small_kind, hardened_large_kind);
 
 constexpr Route lent{takes_lent, allocate_lent, true};
 constexpr Route charged{takes_charged, allocate_charged};

@@ -1,11 +1,9 @@
-#include "kinds/large_kind.hpp"
+#include "kinds/kinds.hpp"
 
 #include "blocks/take_back.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/marked_kind.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/served_kind.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
@@ -149,6 +147,33 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
     return block;
 }
 
+// The freed bytes are counted, but not as a block. A charged block is refunded for them.
+void* shorten(PoolParts& pool, Span& span, std::size_t bytes, Changes& changes) noexcept {
+    base::BlockMark* const mark = span.mark();
+    base::BlockMark* const charge = mark == nullptr ? nullptr : mark->charge();
+    if (charge != mark && charge != nullptr) return nullptr;  // it covers the charge
+    const std::size_t before = span.bytes();
+    if (!pool.large.shorten(span, bytes)) return nullptr;
+    const std::size_t less = before - span.bytes();
+    const std::size_t kept = span.requested_bytes.exchange(bytes, std::memory_order_release);
+    count_large(pool, thread_registry().attach(pool.buckets),
+                [&](LargeCounters& counted, Cache* cache) {
+                    pool.totals().let_go(less);
+                    add_release(counted.deallocated_bytes, less);
+                    if (cache == nullptr) statistics::count_shared_large_loss(less);
+                });
+    void* const block = pool.large.address_of(span);
+    if (pool.is_shown_to_tool()) platform::mark_resized({block, bytes, span.bytes()}, kept);
+    events::record(TraceAction::resize, pool.id(), block, bytes);
+    if (charge != nullptr) {
+        charge->on_free(less);
+    } else if (mark != nullptr) {
+        watch_resized(pool, span, bytes);
+    }
+    keep_to_retention(pool, changes);
+    return block;
+}
+
 }  // namespace
 
 bool takes_any(const PoolParts&, const Request&) noexcept {
@@ -239,8 +264,8 @@ void prefault(PoolParts& pool, void* block, std::size_t bytes, const Changes& ch
         {first, static_cast<pages::PageCount>((to - from) / pages::page_bytes)});
 }
 
-bool LargeKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                     Changes& changes) const noexcept {
+bool free_pages(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                Changes& changes) noexcept {
     const bool is_block = entry.kind() == pages::PageKind::large_in_use && pool.owns(entry) &&
                           stated.agrees(bucket_count);
     if (!is_block || pool.large.address_of(*entry.span()) != p) [[unlikely]] {
@@ -279,7 +304,7 @@ bool free_large(PoolParts& pool, Span& span, Changes& changes) noexcept {
     return is_time_to_look;
 }
 
-Found LargeKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept {
+Found find_pages(PoolParts& pool, const void* p, PageEntry) noexcept {
     const std::lock_guard guard(pool.heap);
     // Records of other pools may be freed at any time.
     if (!pool.heap.space().is_lent_to(pool.number(), p)) return {};
@@ -307,8 +332,7 @@ bool shrinks_in_place(const Found& found, std::size_t bytes) noexcept {
     return bytes > largest_block_bytes && bytes <= found.usable && bytes >= found.usable / 2;
 }
 
-void* LargeKind::resize(PoolParts& pool, void* p, const Found& found,
-                        std::size_t bytes) const noexcept {
+void* resize_pages(PoolParts& pool, void* p, const Found& found, std::size_t bytes) noexcept {
     if (!shrinks_in_place(found, bytes)) return nullptr;
     // The next resize must find what this one requested.
     if (base::checks_sizes(pool.options.checks) || pool.is_shown_to_tool()) {
@@ -317,28 +341,30 @@ void* LargeKind::resize(PoolParts& pool, void* p, const Found& found,
     return p;
 }
 
-void* lengthen(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noexcept {
+void* resize_without_copy(PoolParts& pool, void* p, std::size_t bytes, SlowPath& path) noexcept {
     const std::size_t max_bytes = std::min(pool.options.max_allocation, pages::max_large_bytes);
-    if (pool.is_hardened() || bytes > max_bytes) return nullptr;
+    if (pool.is_hardened() || bytes > max_bytes || bytes <= largest_block_bytes) return nullptr;
     const PageEntry entry = pool.entry(p);
     if (!pool.owns(entry) || entry.kind() != pages::PageKind::large_in_use) return nullptr;
     Span& span = *entry.span();
-    // A charged block moves, so that its growth is charged.
-    const bool charges = is_charged(pool, p) || pool.is_in_scope();
-    if (pool.large.address_of(span) != p || bytes <= span.bytes() || charges) return nullptr;
+    if (pool.large.address_of(span) != p) return nullptr;
     events::look_for_recorder();
+    if (bytes <= span.bytes())
+        return must_charge(pool, p, bytes) ? nullptr : shorten(pool, span, bytes, path);
+    // A charged block moves, so that its growth is charged.
+    if (is_charged(pool, p) || pool.is_in_scope()) return nullptr;
     void* longer = extend(pool, span, bytes, path);
     if (longer == nullptr) longer = move(pool, span, bytes, path);
-    if (longer != nullptr) watch_lengthened(pool, span, bytes);
+    if (longer != nullptr) watch_resized(pool, span, bytes);
     return longer;
 }
 
-std::size_t LargeKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+std::size_t recorded_bytes_of_pages(const void*, PageEntry entry) noexcept {
     return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 
-bool NotedKind::free(PoolParts& pool, void* p, PageEntry, const Stated& stated,
-                     Changes& changes) const noexcept {
+bool free_noted(PoolParts& pool, void* p, PageEntry, const Stated& stated,
+                Changes& changes) noexcept {
     note_free(pool, p);
     // `find_noted` finds it again if `p` is not its beginning.
     if (pool.large.find_in_use(p) == nullptr) {

@@ -4,11 +4,8 @@
 #include <algorithm>
 
 #include "blocks/marked_set.hpp"
-#include "kinds/block_server.hpp"
-#include "kinds/bucket_kind.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/large_kind.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 
@@ -140,8 +137,8 @@ void* allocate_charged_pages(PoolParts& pool, Cache* cache, const Request& reque
     return nullptr;
 }
 
-bool MarkedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                      Changes& changes) const noexcept {
+bool free_marked(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                 Changes& changes) noexcept {
     BucketSet* const set = pool.buckets.shared().marked.load(std::memory_order_acquire);
     const unsigned bucket = set == nullptr ? bucket_count : entry.span()->marked_bucket();
     pages::BlockStates::Mark* const word =
@@ -173,7 +170,7 @@ bool MarkedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& s
 }
 
 // The bucket of a span that is being set up is not known yet, so it is not read.
-Found MarkedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept {
+Found find_marked(PoolParts& pool, const void* p, PageEntry) noexcept {
     BucketSet* const set = pool.buckets.shared().marked.load(std::memory_order_acquire);
     Found found;
     if (set == nullptr) return found;
@@ -183,13 +180,12 @@ Found MarkedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept
     return found;
 }
 
-void* MarkedKind::resize(PoolParts& pool, void* p, const Found& found,
-                         std::size_t bytes) const noexcept {
+void* resize_marked(PoolParts& pool, void* p, const Found& found, std::size_t bytes) noexcept {
     Bucket& bucket = (*pool.buckets.shared().marked)[pool.entry(p).span()->marked_bucket()];
     return resize_in_bucket(pool, bucket, p, found, bytes);
 }
 
-std::size_t MarkedKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+std::size_t recorded_bytes_of_marked(const void*, PageEntry entry) noexcept {
     return base::block_bytes(0, entry.span()->marked_bucket());
 }
 

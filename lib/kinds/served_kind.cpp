@@ -1,14 +1,11 @@
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 
-#include "base/never_destroyed.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/large_kind.hpp"
 #include "kinds/reports.hpp"
 
 namespace tensorpool::kinds {
 namespace {
 
-constinit base::NeverDestroyed<base::Registry<BlockServer>> the_servers;
 constinit thread_local bool is_quiet TENSORPOOL_INITIAL_EXEC = false;
 
 // Whether blocks of this memory of a plan may be freed through this pool.
@@ -21,10 +18,6 @@ bool may_serve(const PoolParts& pool, PageEntry entry) noexcept {
 constinit std::atomic<std::size_t> idle_plan_count = 0;
 
 constinit thread_local Serving serving TENSORPOOL_INITIAL_EXEC;
-
-base::Registry<BlockServer>& block_servers() noexcept {
-    return the_servers.get();
-}
 
 QuietEvents::QuietEvents() noexcept : before_(std::exchange(is_quiet, true)) {}
 QuietEvents::~QuietEvents() {
@@ -55,14 +48,14 @@ void* allocate_lent(PoolParts&, const Request& request, SlowPath& path) noexcept
     return server.serve(request, path);
 }
 
-bool ServedKind::free(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
-                      Changes&) const noexcept {
+bool free_served(PoolParts& pool, void* p, PageEntry entry, const Stated& stated,
+                 Changes&) noexcept {
     if (!may_serve(pool, entry) || !entry.served()->deallocate(p)) report_free(pool, p, stated);
     return false;
 }
 
 // The lock keeps the owner, whose memory may be taken back as soon as its last block is freed.
-Found ServedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept {
+Found find_served(PoolParts& pool, const void* p, PageEntry) noexcept {
     const std::lock_guard guard(pool.heap.space());
     const PageEntry entry = pool.entry(p);
     if (!may_serve(pool, entry)) return {};
@@ -75,14 +68,13 @@ Found ServedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept
 }
 
 // A block of a plan has no record of the requested bytes.
-void* ServedKind::resize(PoolParts&, void* p, const Found& found,
-                         std::size_t bytes) const noexcept {
+void* resize_served(PoolParts&, void* p, const Found& found, std::size_t bytes) noexcept {
     const bool fits =
         bytes > largest_block_bytes && bytes <= found.usable && bytes >= found.usable / 2;
     return fits ? p : nullptr;
 }
 
-std::size_t ServedKind::recorded_bytes(const void*, PageEntry) const noexcept {
+std::size_t recorded_bytes_of_served(const void*, PageEntry) noexcept {
     return 0;
 }
 

@@ -1,6 +1,6 @@
 #include "kinds/watcher.hpp"
 
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 
 namespace tensorpool::kinds {
 namespace {
@@ -170,7 +170,7 @@ void* watch_pages(PoolParts& pool, const Request& request, SlowPath& path,
     return block;
 }
 
-void watch_lengthened(PoolParts& pool, Span& span, std::size_t bytes) noexcept {
+void watch_resized(PoolParts& pool, Span& span, std::size_t bytes) noexcept {
     if (span.is_marked) span.take_mark().on_free(span.bytes());
     blocks::Cache* const cache = blocks::own_cache(pool.place);
     if (cache == nullptr) return;

@@ -79,8 +79,8 @@ using AllocatePages = void* (*)(PoolParts& pool, blocks::Cache* cache, const Req
                                 SlowPath& path) noexcept;
 void* watch_pages(PoolParts& pool, const Request& request, SlowPath& path,
                   AllocatePages allocate) noexcept;
-/// Notes that a block of whole pages was lengthened: it counts as a new one.
-void watch_lengthened(PoolParts& pool, Span& span, std::size_t bytes) noexcept;
+/// Notes that a block of whole pages was made longer or shorter: it counts as a new one.
+void watch_resized(PoolParts& pool, Span& span, std::size_t bytes) noexcept;
 
 /// Measures what the free of a watcher's block costs the thread, from its construction to its
 /// destruction. `watcher` is the number of the watcher plus 1, or 0 for none.
@@ -113,5 +113,24 @@ public:
     double later_cost(const Request& request) const noexcept override;
 };
 inline constexpr ProfileWatcher profile_watcher;
+
+/// Guarded blocks (watch/guards/guarded_area.hpp): some blocks of pools with Checks::sampled.
+Kind::Free free_guarded;
+Kind::Find find_guarded;
+Kind::RecordedBytes recorded_bytes_of_guarded;
+
+/// Guards blocks, so that this takes `PoolOptions::guard_share` of each thread's time.
+class GuardWatcher final : public Watcher {
+public:
+    bool watches(const PoolParts& pool) const noexcept override {
+        return pool.is_sampled() && pool.options.guard_share > 0;
+    }
+    watch::Terms terms(const PoolParts& pool) const noexcept override;
+    double interval(const PoolParts& pool) const noexcept override;
+    bool may_serve() const noexcept override { return true; }
+    void* serve(PoolParts& pool, const Request& request) const noexcept override;
+    double later_cost(const Request& request) const noexcept override;
+};
+inline constexpr GuardWatcher guard_watcher;
 
 }  // namespace tensorpool::kinds

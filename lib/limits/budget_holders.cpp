@@ -16,8 +16,8 @@ constinit thread_local bool inside_holder TENSORPOOL_INITIAL_EXEC = false;
 constexpr std::chrono::microseconds wait_step{50};
 
 void count_holders(BudgetNode* node, int more) noexcept {
-    for (; node != nullptr; node = node->links().parent) {
-        node->holders().below += static_cast<unsigned>(more);
+    for (; node != nullptr; node = node->parent) {
+        node->holders.below += static_cast<unsigned>(more);
     }
     budgets().holder_count.fetch_add(static_cast<unsigned>(more), std::memory_order_relaxed);
 }
@@ -25,7 +25,7 @@ void count_holders(BudgetNode* node, int more) noexcept {
 std::size_t ask(BudgetNode& budget, HolderEntry& entry, std::size_t bytes,
                 std::unique_lock<std::mutex>& lock) noexcept {
     entry.asked_by = &inside_holder;
-    budget.counters().count_reclaim();
+    budget.counters.count(&statistics::BudgetTotals::reclaims);
     MemoryHolder& holder = *entry.holder;
     lock.unlock();
     inside_holder = true;
@@ -63,9 +63,9 @@ HolderEntry* add_holder(BudgetNode& budget, MemoryHolder& holder,
                                                 ? std::numeric_limits<double>::infinity()
                                                 : options.cost_per_byte,
                            .number = ++budgets().registrations},
-              .next = budget.holders().first};
+              .next = budget.holders.first};
     std::snprintf(entry->name, sizeof entry->name, "%s", options.name.c_str());
-    budget.holders().first = entry;
+    budget.holders.first = entry;
     budget.hold();
     count_holders(&budget, 1);
     return entry;
@@ -76,7 +76,7 @@ void remove_holder(HolderEntry& entry) noexcept {
     const bool by_itself = entry.asked_by == &inside_holder;
     while (entry.asked_by != nullptr && !by_itself) wait_a_step(lock);
     BudgetNode& budget = *entry.node;
-    HolderEntry** link = &budget.holders().first;
+    HolderEntry** link = &budget.holders.first;
     while (*link != &entry) link = &(*link)->next;
     *link = entry.next;
     count_holders(&budget, -1);
@@ -110,7 +110,7 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
         after = &asked;
         given += ask(budget, *entry, bytes - given, lock);
     }
-    budget.counters().count_reclaimed(given);
+    budget.counters.count(&statistics::BudgetTotals::reclaimed_bytes, given);
     budget.let_go_locked();
     return given;
 }
@@ -119,24 +119,22 @@ HolderEntry* next_holder(const BudgetNode& budget, const HolderPosition* after) 
     HolderEntry* next = nullptr;
     const auto consider = [&](HolderEntry* entry) {
         if (entry == nullptr) return;
-        if (after != nullptr && !after->comes_before(entry->position)) return;
-        if (next == nullptr || entry->position.comes_before(next->position)) next = entry;
+        if (after != nullptr && entry->position <= *after) return;
+        if (next == nullptr || entry->position < next->position) next = entry;
     };
-    for (HolderEntry* entry = budget.holders().first; entry != nullptr; entry = entry->next)
+    for (HolderEntry* entry = budget.holders.first; entry != nullptr; entry = entry->next)
         consider(entry);
-    for (const BudgetNode* child = budget.links().children; child != nullptr;
-         child = child->links().next) {
-        if (child->holders().below != 0) consider(next_holder(*child, after));
+    for (const BudgetNode* child = budget.children; child != nullptr; child = child->next) {
+        if (child->holders.below != 0) consider(next_holder(*child, after));
     }
     return next;
 }
 
 void forget_askers(BudgetNode& budget) noexcept {
-    for (HolderEntry* entry = budget.holders().first; entry != nullptr; entry = entry->next) {
+    for (HolderEntry* entry = budget.holders.first; entry != nullptr; entry = entry->next) {
         if (entry->asked_by != &inside_holder) entry->asked_by = nullptr;
     }
-    for (BudgetNode* child = budget.links().children; child != nullptr;
-         child = child->links().next) {
+    for (BudgetNode* child = budget.children; child != nullptr; child = child->next) {
         forget_askers(*child);
     }
 }

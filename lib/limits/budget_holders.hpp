@@ -1,5 +1,7 @@
 #pragma once
 
+#include <compare>
+
 #include <tensorpool/budget.hpp>
 
 #include "limits/budget_request.hpp"
@@ -12,11 +14,7 @@ struct HolderPosition {
     double cost_per_byte = 0;
     std::size_t number = 0;  // of the registration; no other holder has it
 
-    bool comes_before(const HolderPosition& other) const noexcept {
-        if (priority != other.priority) return priority < other.priority;
-        if (cost_per_byte != other.cost_per_byte) return cost_per_byte < other.cost_per_byte;
-        return number < other.number;
-    }
+    auto operator<=>(const HolderPosition&) const = default;
 };
 
 /// One registered holder. Guarded by the lock of all budgets, except what is set once.

@@ -1,6 +1,53 @@
 #include "limits/budget_node.hpp"
 
+#include "base/registry.hpp"
 #include "limits/budgets.hpp"
+#include "statistics/sums/budget_statistics.hpp"
+
+namespace tensorpool::limits {
+namespace {
+
+void set(detail::Counter& counter, std::size_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+}  // namespace
+
+bool BudgetCounters::open(std::string_view name, const BudgetCounters* parent,
+                          BudgetLimits limits) noexcept {
+    record_.emplace(name, [&](statistics::BudgetRecord& record) {
+        if (parent != nullptr) set(record.parent, value_of((*parent->record_)->id));
+        set(record.totals.soft_bytes, limits.soft);
+        set(record.totals.hard_bytes, limits.hard);
+    });
+    if (!*record_) record_.reset();
+    return !is_ended();
+}
+
+void BudgetCounters::end() noexcept {
+    set(ended_.in_use_bytes, in_use());
+    record_->leave();
+    record_.reset();
+}
+
+std::size_t BudgetCounters::limit(bool may_pass_soft) const noexcept {
+    if (is_ended()) return SIZE_MAX;
+    const std::size_t soft = value_of(totals().soft_bytes);
+    if (soft != 0 && !may_pass_soft) return soft;
+    const std::size_t hard = value_of(totals().hard_bytes);
+    return hard == 0 ? SIZE_MAX : hard;
+}
+
+void BudgetCounters::set_limits(BudgetLimits limits) noexcept {
+    set(totals().soft_bytes, limits.soft);
+    set(totals().hard_bytes, limits.hard);
+}
+
+BudgetStatistics BudgetCounters::statistics() const noexcept {
+    return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
+}
+
+}  // namespace tensorpool::limits
 
 namespace tensorpool::detail {
 
@@ -13,17 +60,19 @@ BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
     budgets().were_used.store(true, std::memory_order_relaxed);
     BudgetNode* const node = budgets().free_nodes.take();
     if (node == nullptr) return nullptr;
-    if (!node->counters_.open(name, parent == nullptr ? nullptr : &parent->counters_, limits)) {
+    if (!node->counters.open(name, parent == nullptr ? nullptr : &parent->counters, limits)) {
         budgets().free_nodes.give_back(*node);
         return nullptr;
     }
-    node->link(parent);
+    node->parent = parent;
+    base::link_in_front(node->siblings(), *node);
+    if (parent != nullptr) parent->hold();
     return node;
 }
 
 void BudgetNode::end() noexcept {
     const std::lock_guard guard(budgets().mutex);
-    counters_.end();
+    counters.end();
     let_go_locked();
 }
 
@@ -33,36 +82,25 @@ void BudgetNode::let_go() noexcept {
     drop_unused(this);
 }
 
-void BudgetNode::link(BudgetNode* parent) noexcept {
-    BudgetNode*& list = parent == nullptr ? budgets().roots : parent->links_.children;
-    links_ = {.parent = parent, .next = list};
-    if (list != nullptr) list->links_.previous = this;
-    list = this;
-    if (parent != nullptr) parent->hold();
-}
-
-void BudgetNode::unlink() noexcept {
-    BudgetNode* const parent = links_.parent;
-    BudgetNode*& list = parent == nullptr ? budgets().roots : parent->links_.children;
-    (links_.previous == nullptr ? list : links_.previous->links_.next) = links_.next;
-    if (links_.next != nullptr) links_.next->links_.previous = links_.previous;
-    if (parent != nullptr) parent->holds_.fetch_sub(1, std::memory_order_relaxed);
+BudgetNode*& BudgetNode::siblings() noexcept {
+    return parent == nullptr ? budgets().roots : parent->children;
 }
 
 void BudgetNode::drop_unused(BudgetNode* node) noexcept {
     while (node != nullptr && node->holds_.load(std::memory_order_relaxed) == 0 &&
-           node->counters_.in_use() == 0) {
-        BudgetNode* const parent = node->links_.parent;
-        node->unlink();
+           node->counters.in_use() == 0) {
+        BudgetNode* const above = node->parent;
+        base::unlink(node->siblings(), *node);
+        if (above != nullptr) above->holds_.fetch_sub(1, std::memory_order_relaxed);
         node->holds_.store(1, std::memory_order_relaxed);
         budgets().free_nodes.give_back(*node);
-        node = parent;
+        node = above;
     }
 }
 
 // Without a holder that could be asked, a soft limit has no effect.
 std::size_t BudgetNode::limit(bool may_pass_soft) const noexcept {
-    return counters_.limit(may_pass_soft || holders_.below == 0);
+    return counters.limit(may_pass_soft || holders.below == 0);
 }
 
 std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size_t unit,
@@ -77,8 +115,8 @@ std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size
     }
     const std::size_t surplus = std::min(std::max(wanted, needed), most) - needed;
     const std::size_t charged = needed + base::align_down(surplus, unit);
-    for (BudgetNode* node = this; node != nullptr; node = node->links_.parent) {
-        node->counters_.charge(charged);
+    for (BudgetNode* node = this; node != nullptr; node = node->parent) {
+        node->counters.charge(charged);
     }
     return charged;
 }
@@ -86,8 +124,8 @@ std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size
 void BudgetNode::refund(std::size_t bytes) noexcept {
     if (bytes == 0) return;
     const std::lock_guard guard(budgets().mutex);
-    for (BudgetNode* node = this; node != nullptr; node = node->links_.parent) {
-        node->counters_.refund(bytes);
+    for (BudgetNode* node = this; node != nullptr; node = node->parent) {
+        node->counters.refund(bytes);
     }
     drop_unused(this);
 }
@@ -95,24 +133,24 @@ void BudgetNode::refund(std::size_t bytes) noexcept {
 bool BudgetNode::is_within(const BudgetNode& other) const noexcept {
     const std::lock_guard guard(budgets().mutex);
     const BudgetNode* node = this;
-    while (node != nullptr && node != &other) node = node->links_.parent;
+    while (node != nullptr && node != &other) node = node->parent;
     return node != nullptr;
 }
 
 std::size_t BudgetNode::set_limits(BudgetLimits limits) noexcept {
     const std::lock_guard guard(budgets().mutex);
-    counters_.set_limits(limits);
-    return counters_.in_use() - std::min(counters_.in_use(), limit(false));
+    counters.set_limits(limits);
+    return counters.in_use() - std::min(counters.in_use(), limit(false));
 }
 
 std::size_t BudgetNode::in_use() const noexcept {
     const std::lock_guard guard(budgets().mutex);
-    return counters_.in_use();
+    return counters.in_use();
 }
 
 BudgetStatistics BudgetNode::statistics() const noexcept {
     const std::lock_guard guard(budgets().mutex);
-    return counters_.statistics();
+    return counters.statistics();
 }
 
 }  // namespace tensorpool::detail

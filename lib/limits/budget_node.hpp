@@ -1,20 +1,61 @@
 #pragma once
 
 #include <atomic>
+#include <optional>
 
 #include "base/block_mark.hpp"
-#include "limits/budget_counters.hpp"
 #include "limits/budget_holders.hpp"
+#include "statistics/segment/owned_record.hpp"
+
+namespace tensorpool::limits {
+
+/// The limits of one budget and what is charged to it. The segment shows it from `open` to `end`.
+/// Afterwards there are no limits, but what was charged stays so until it is refunded. Guarded by
+/// the lock of all budgets.
+class BudgetCounters {
+public:
+    /// Returns false if there is no memory.
+    bool open(std::string_view name, const BudgetCounters* parent, BudgetLimits limits) noexcept;
+    /// Ends the limits.
+    void end() noexcept;
+    bool is_ended() const noexcept { return !record_; }
+
+    std::size_t in_use() const noexcept { return value_of(totals().in_use_bytes); }
+    /// Returns the limit for requests that may pass the soft limit, or that may not; SIZE_MAX if
+    /// there is none.
+    std::size_t limit(bool may_pass_soft) const noexcept;
+    void set_limits(BudgetLimits limits) noexcept;
+
+    void charge(std::size_t bytes) noexcept {
+        detail::add(totals().in_use_bytes, bytes);
+        base::raise_to(totals().peak_bytes, in_use());
+    }
+    void refund(std::size_t bytes) noexcept {
+        totals().in_use_bytes.store(in_use() - bytes, std::memory_order_relaxed);
+    }
+
+    /// Counts what happened. After the end, nobody reads that.
+    void count(detail::Counter statistics::BudgetTotals::*what, std::size_t more = 1) noexcept {
+        detail::add(totals().*what, more);
+    }
+    BudgetStatistics statistics() const noexcept;
+
+private:
+    static std::size_t value_of(const detail::Counter& counter) noexcept {
+        return counter.load(std::memory_order_relaxed);
+    }
+    const statistics::BudgetTotals& totals() const noexcept {
+        return record_ ? (*record_)->totals : ended_;
+    }
+    statistics::BudgetTotals& totals() noexcept { return record_ ? (*record_)->totals : ended_; }
+
+    std::optional<statistics::OwnedRecord<statistics::BudgetRecord>> record_;
+    statistics::BudgetTotals ended_;  // the charge after the end
+};
+
+}  // namespace tensorpool::limits
 
 namespace tensorpool::detail {
-
-/// Where a budget stands in the tree of budgets. Guarded by the lock of all budgets.
-struct BudgetLinks {
-    BudgetNode* parent = nullptr;
-    BudgetNode* children = nullptr;  // as the next two: a list without order
-    BudgetNode* next = nullptr;
-    BudgetNode* previous = nullptr;
-};
 
 /// The implementation of a budget. It outlives its `Budget` while something is charged to it or
 /// refers to it; its limits then no longer count, and its charges remain with its parents.
@@ -28,8 +69,6 @@ struct BudgetLinks {
 class BudgetNode final : public base::BlockMark {
 public:
     BudgetNode() noexcept = default;  // for SlabList; `open` begins its life
-    BudgetNode(const BudgetNode&) = delete;
-    BudgetNode& operator=(const BudgetNode&) = delete;
 
     /// Makes a budget below `parent`, or a root if that is nullptr. Returns nullptr if there is no
     /// memory.
@@ -59,23 +98,24 @@ public:
     std::size_t in_use() const noexcept;
 
     // REQUIRES, for all that follow: the lock of all budgets is held.
-    const BudgetLinks& links() const noexcept { return links_; }
-    limits::BudgetCounters& counters() noexcept { return counters_; }
-    const limits::BudgetCounters& counters() const noexcept { return counters_; }
-    limits::HolderList& holders() noexcept { return holders_; }
-    const limits::HolderList& holders() const noexcept { return holders_; }
+    // Where it stands in the tree of budgets, whose lists have no order.
+    BudgetNode* parent = nullptr;
+    BudgetNode* children = nullptr;
+    BudgetNode* next = nullptr;
+    BudgetNode* previous = nullptr;
+    limits::BudgetCounters counters;
+    limits::HolderList holders;
     /// Returns the limit of this budget alone; SIZE_MAX if there is none.
     std::size_t limit(bool may_pass_soft) const noexcept;
     /// Returns the bytes up to that limit.
     std::size_t room(bool may_pass_soft) const noexcept {
         const std::size_t most = limit(may_pass_soft);
-        return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, counters_.in_use());
+        return most == SIZE_MAX ? SIZE_MAX : most - std::min(most, counters.in_use());
     }
     /// Returns how many bytes its limits and those above allow now.
     std::size_t allowed(bool may_pass_soft) const noexcept {
         const std::size_t own = room(may_pass_soft);
-        return links_.parent == nullptr ? own
-                                        : std::min(own, links_.parent->allowed(may_pass_soft));
+        return parent == nullptr ? own : std::min(own, parent->allowed(may_pass_soft));
     }
     /// Like `let_go`.
     void let_go_locked() noexcept {
@@ -85,15 +125,11 @@ public:
     BudgetNode* next_free = nullptr;
 
 private:
-    void link(BudgetNode* parent) noexcept;
-    void unlink() noexcept;
+    BudgetNode*& siblings() noexcept;
     static void drop_unused(BudgetNode* node) noexcept;
     /// Returns whether nothing holds the object any more.
     bool release() noexcept { return holds_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
-    BudgetLinks links_;
-    limits::BudgetCounters counters_;
-    limits::HolderList holders_;
     // One is the budget's own until it ends. A free node has one too: a thread that released the
     // last one does not drop what another thread has already dropped.
     std::atomic<std::size_t> holds_ = 1;

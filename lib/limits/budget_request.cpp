@@ -28,7 +28,7 @@ bool BudgetRequest::may_retry() noexcept {
     const std::lock_guard guard(budgets().mutex);
     if (given != 0 || has_fitted_ || fits()) return true;
     refused_by_ = refused_by;
-    refused_by->counters().count_refusal();
+    refused_by->counters.count(&statistics::BudgetTotals::refusals);
     return false;
 }
 
@@ -48,11 +48,11 @@ void BudgetRequest::refuse(BudgetNode& charged, std::size_t needed) noexcept {
     charged_ = &charged;
     needed_ = needed;
     by_soft_ = !may_pass_soft_ && charged.allowed(true) >= needed;
-    for (BudgetNode* node = charged_; node != nullptr; node = node->links().parent) {
+    for (BudgetNode* node = charged_; node != nullptr; node = node->parent) {
         if (node->room(!by_soft_) >= needed) continue;
         refused_by_ = node;
         // A limit may have been lowered below what is in use.
-        missing_ = detail::sum(node->counters().in_use(), needed) - node->limit(!by_soft_);
+        missing_ = detail::sum(node->counters.in_use(), needed) - node->limit(!by_soft_);
         return;
     }
 }
@@ -72,25 +72,24 @@ constexpr std::size_t max_holders = 3;
 
 // The largest children, by what is charged to them.
 void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refused) noexcept {
-    const BudgetStatistics now = node.counters().statistics();
+    const BudgetStatistics now = node.counters.statistics();
     text.add("\n  %s'%.47s': ", has_refused ? "refused by " : "", now.name);
     text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
     text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
     std::array<const BudgetNode*, max_children> largest = {};
     const auto charge = [](const BudgetNode* child) {
-        return child == nullptr ? 0 : child->counters().in_use();
+        return child == nullptr ? 0 : child->counters.in_use();
     };
     std::size_t in_children = 0;
-    for (const BudgetNode* child = node.links().children; child != nullptr;
-         child = child->links().next) {
+    for (const BudgetNode* child = node.children; child != nullptr; child = child->next) {
         in_children += charge(child);
-        if (child->counters().is_ended() || charge(child) <= charge(largest.back())) continue;
+        if (child->counters.is_ended() || charge(child) <= charge(largest.back())) continue;
         largest.back() = child;
         std::ranges::stable_sort(largest, std::greater<>(), charge);
     }
     for (const BudgetNode* child : largest) {
         if (child == nullptr) break;
-        text.add("; '%.47s' %s", child->counters().statistics().name,
+        text.add("; '%.47s' %s", child->counters.statistics().name,
                  BytesText(charge(child)).c_str());
     }
     if (in_children != 0) {
@@ -117,9 +116,9 @@ void BudgetRequest::describe(base::FixedText& text) const noexcept {
     text.add("\n  holders gave %s", BytesText(reclaimed_).c_str());
     list_holders(*refused_by_, text);
     // First, so that a long text is not cut off before it.
-    if (!refused_by_->counters().is_ended()) describe_level(*refused_by_, text, true);
-    for (const BudgetNode* node = charged_; node != nullptr; node = node->links().parent) {
-        if (!node->counters().is_ended() && node != refused_by_) describe_level(*node, text, false);
+    if (!refused_by_->counters.is_ended()) describe_level(*refused_by_, text, true);
+    for (const BudgetNode* node = charged_; node != nullptr; node = node->parent) {
+        if (!node->counters.is_ended() && node != refused_by_) describe_level(*node, text, false);
     }
 }
 

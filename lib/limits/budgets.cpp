@@ -2,7 +2,6 @@
 
 #include <memory>
 
-#include "base/never_destroyed.hpp"
 #include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
@@ -11,16 +10,6 @@
 #include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::limits {
-namespace {
-
-// Never destroyed: static budgets use it.
-constinit base::NeverDestroyed<Budgets> the_budgets;
-
-}  // namespace
-
-Budgets& budgets() noexcept {
-    return the_budgets.get();
-}
 
 // Forks do not overlap.
 void lock_budgets() noexcept {
@@ -45,7 +34,7 @@ void budgets_in_child() noexcept {
         named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
         return;
     }
-    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->links().next) {
+    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
         forget_askers(*root);
     }
     unlock_budgets();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/never_destroyed.hpp"
 #include "limits/budget_file.hpp"
 #include "limits/budget_node.hpp"
 #include "statistics/segment/slab_list.hpp"
@@ -22,7 +23,9 @@ struct Budgets {
     statistics::SlabList<detail::HolderEntry> free_holders;
 };
 
-Budgets& budgets() noexcept;
+inline Budgets& budgets() noexcept {
+    return base::the_only<Budgets>.get();
+}
 
 /// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
 /// 64 locks at a time, of which a fork with two pools takes almost all.

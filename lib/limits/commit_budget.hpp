@@ -2,6 +2,7 @@
 
 #include <tensorpool/growth_policy.hpp>
 
+#include "base/lockable.hpp"
 #include "limits/budget_node.hpp"
 
 namespace tensorpool::limits {
@@ -13,7 +14,7 @@ namespace tensorpool::limits {
 /// resident. Memory that was never handed out, or that is kept out of memory, does not prevent an
 /// allocation for which memory is available. Thread-safe. The process has one budget, which
 /// `commit_budget` returns.
-class CommitBudget {
+class CommitBudget : public base::Lockable {
 public:
     /// Where the budget reads the state of the system. Tests replace it.
     struct Source {
@@ -29,20 +30,6 @@ public:
     /// 0 if not even `needed` bytes are available.
     std::size_t take(std::size_t needed, std::size_t wanted, double fraction,
                      std::size_t unit) noexcept;
-    /// Takes bytes like `take` and calls `get(bytes)`, which gets them from the system. If `get`
-    /// returns false, the system has less than it reported: the surplus is returned to the budget
-    /// and `get(needed)` is tried. Returns the bytes obtained. Returns 0, and takes nothing, if
-    /// `needed` bytes could not be obtained either.
-    template <class Get>
-    std::size_t take_and_get(std::size_t needed, std::size_t wanted, double fraction,
-                             std::size_t unit, Get get) noexcept {
-        const std::size_t taken = take(needed, wanted, fraction, unit);
-        if (taken == 0 || get(taken)) return taken;
-        give_back(taken - needed);
-        if (taken != needed && get(needed)) return needed;
-        give_back(needed);
-        return 0;
-    }
     void give_back(std::size_t bytes) noexcept {
         const std::size_t before = committed_.fetch_sub(bytes, std::memory_order_relaxed);
         base::lower_to(lowest_, before - bytes);
@@ -76,16 +63,12 @@ public:
     /// present and available memory is left.
     std::size_t missing_bytes(std::size_t part) const noexcept;
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     void look(std::size_t committed) noexcept;
     bool has_room_for(std::size_t needed) noexcept;
     std::size_t room(std::size_t committed, double fraction) const noexcept;
 
     Source source_;
-    std::mutex mutex_;
     // Relaxed: sums that order nothing. Growth itself happens under the mutex.
     std::atomic<std::size_t> committed_ = 0;
     std::atomic<std::size_t> kept_out_ = 0;
@@ -108,28 +91,24 @@ CommitBudget& commit_budget() noexcept;
 class CommitAccount {
 public:
     explicit CommitAccount(CommitBudget& process, BudgetNode* budget = nullptr) noexcept
-        : process_(process), budget_(budget) {
-        if (budget_ != nullptr) budget_->hold();
-    }
-    CommitAccount(const CommitAccount&) = delete;
-    CommitAccount& operator=(const CommitAccount&) = delete;
-    ~CommitAccount() {
-        if (budget_ != nullptr) budget_->let_go();
-    }
+        : process_(process), budget_(budget) {}
 
     /// Does what CommitBudget::take does, within the limits of the budget as well. If the budget
     /// refuses, `request` says so.
     std::size_t take(std::size_t needed, std::size_t wanted, double fraction, std::size_t unit,
                      BudgetRequest& request) noexcept {
-        if (budget_ == nullptr) [[likely]]
+        if (budget() == nullptr) [[likely]]
             return process_.take(needed, wanted, fraction, unit);
-        const std::size_t charged = budget_->charge(needed, wanted, unit, request);
+        const std::size_t charged = budget()->charge(needed, wanted, unit, request);
         if (charged == 0) return 0;
         const std::size_t taken = process_.take(needed, charged, fraction, unit);
-        budget_->refund(charged - taken);
+        budget_.refund(charged - taken);
         return taken;
     }
-    /// Does what CommitBudget::take_and_get does, within the limits of the budget as well.
+    /// Takes bytes like `take` and calls `get(bytes)`, which gets them from the system. If `get`
+    /// returns false, the system has less than it reported: the surplus is given back and
+    /// `get(needed)` is tried. Returns the bytes obtained. Returns 0, and takes nothing, if
+    /// `needed` bytes could not be obtained either.
     template <class Get>
     std::size_t take_and_get(std::size_t needed, std::size_t wanted, double fraction,
                              std::size_t unit, BudgetRequest& request, Get get) noexcept {
@@ -142,18 +121,18 @@ public:
     }
     void give_back(std::size_t bytes) noexcept {
         process_.give_back(bytes);
-        if (budget_ != nullptr) budget_->refund(bytes);
+        budget_.refund(bytes);
     }
     /// Describes why `needed` more bytes could not be taken; see CommitBudget::refuse.
     base::Refusal refuse(std::size_t needed, bool system_refused,
                          const BudgetRequest& request) const noexcept {
         return request.is_refused() ? request.refusal() : process_.refuse(needed, system_refused);
     }
-    BudgetNode* budget() const noexcept { return budget_; }
+    BudgetNode* budget() const noexcept { return budget_.node(); }
 
 private:
     CommitBudget& process_;
-    BudgetNode* const budget_;
+    const HeldBudget budget_;
 };
 
 }  // namespace tensorpool::limits

@@ -3,13 +3,15 @@
 #include <atomic>
 #include <thread>
 
+#include "events/timeline.hpp"
 #include "limits/budget_request.hpp"
 
 namespace tensorpool::limits {
 
 /// What a request lacks, as the rungs of the ladder see it.
 struct Lack {
-    /// The budget that refused the request, or nullptr if anything that its requester keeps helps.
+    /// The budget that refused the request, or nullptr if anything helps that its requester keeps,
+    /// or, without `kept`, that any pool keeps.
     BudgetNode* budget = nullptr;
     /// The bytes that are still missing in the budget.
     std::size_t bytes = SIZE_MAX;
@@ -26,8 +28,9 @@ struct Lack {
 /// get.
 struct Rung {
     const char* name;
-    /// Returns the bytes by which the charge of `lack.budget` fell, or 0. Called by any thread,
-    /// which holds no lock, and also in children that were made without the handlers of a fork.
+    /// Returns the bytes by which the charge of `lack.budget` fell, or which the system got. Called
+    /// by any thread, which holds no lock, and also in children that were made without the handlers
+    /// of a fork.
     std::size_t (*give)(Lack& lack) noexcept;
 };
 
@@ -65,6 +68,15 @@ public:
             }
         } while (request.may_retry());
         return false;
+    }
+
+    /// For a request that the system refused, not a limit that somebody set: climbs for what all
+    /// pools of the process keep. Returns whether that was anything.
+    bool gives_for(const base::Refusal& refusal) const noexcept {
+        const LimitKind limit = events::limit_kind(refusal);
+        if (limit != LimitKind::memory && limit != LimitKind::address_space) return false;
+        Lack lack;
+        return climb(lack) != 0;
     }
 
 private:

@@ -67,11 +67,11 @@ void ask_all_holders(std::size_t bytes) noexcept {
     std::size_t wanted = 0;
     const auto go_on = [&](BudgetNode* from) {
         const std::lock_guard guard(budgets().mutex);
-        BudgetNode* next = from == nullptr ? budgets().roots : from->links().next;
-        while (next != nullptr && next->holders().below == 0) next = next->links().next;
+        BudgetNode* next = from == nullptr ? budgets().roots : from->next;
+        while (next != nullptr && next->holders.below == 0) next = next->next;
         if (next != nullptr) {
             next->hold();
-            wanted = next->counters().in_use() / share;
+            wanted = next->counters.in_use() / share;
         }
         if (from != nullptr) from->let_go_locked();
         return next;

@@ -1,5 +1,7 @@
 #include "models/byte_reader.hpp"
 
+#include <boost/locale/utf.hpp>
+
 #include <tensorpool/model_file.hpp>
 
 namespace tensorpool::files {
@@ -11,7 +13,7 @@ void ByteReader::fail(Field field, std::uint64_t offset, const std::string& prob
         if (named_) text += ' ' + in_quotes(name_);
         text += ": ";
     }
-    text += field.name;
+    text += std::string(field.prefix) + field.name;
     if (field.numbered) text += ' ' + std::to_string(field.number);
     throw ModelFileError(*file_name_, text, offset, problem);
 }
@@ -51,20 +53,13 @@ bool is_ascii(std::string_view text) noexcept {
     return (high_bits & 0x8080808080808080U) == 0 && rest < 0x80;
 }
 
-/// Returns the bytes of the character that begins here; 0 if none does. The bounds of the second
-/// byte are those of table 3-7 of the Unicode standard.
+/// Returns the bytes of the character that begins here; 0 if none does.
 std::size_t character_bytes(std::string_view text) noexcept {
-    const std::uint8_t first = byte_at(text, 0);
-    if (first < 0x80) return 1;
-    const std::size_t bytes = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
-    if (first < 0xc2 || first > 0xf4 || text.size() < bytes) return 0;
-    const std::uint8_t low = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
-    const std::uint8_t high = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
-    if (byte_at(text, 1) < low || byte_at(text, 1) > high) return 0;
-    for (std::size_t i = 2; i < bytes; ++i) {
-        if ((byte_at(text, i) & 0xc0) != 0x80) return 0;
-    }
-    return bytes;
+    const char* end = text.data();
+    const auto character =
+        boost::locale::utf::utf_traits<char>::decode(end, text.data() + text.size());
+    const bool is_valid = boost::locale::utf::is_valid_codepoint(character);
+    return is_valid ? static_cast<std::size_t>(end - text.data()) : 0;
 }
 
 /// Returns whether a terminal may interpret the character: those below a space, and U+0080 to

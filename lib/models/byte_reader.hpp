@@ -1,13 +1,13 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+
+#include <boost/endian/conversion.hpp>
 
 namespace tensorpool::files {
 
@@ -19,13 +19,18 @@ bool is_utf8(std::string_view text) noexcept;
 /// escaped, since files may be hostile, and the text is cut to about 80 bytes.
 std::string in_quotes(std::string_view text);
 
-/// The name of a field in errors: "offset", or with a number, "dimension 2".
+/// The name of a field in errors: "offset", or with a number, "dimension 2", or with a prefix,
+/// "local size".
 struct Field {
     Field(const char* field_name) noexcept : name(field_name) {}
     Field(const char* field_name, std::uint64_t field_number) noexcept
         : name(field_name), number(field_number), numbered(true) {}
 
+    Field(const char* field_prefix, const char* field_name) noexcept
+        : name(field_name), prefix(field_prefix) {}
+
     const char* name;
+    const char* prefix = "";
     std::uint64_t number = 0;
     bool numbered = false;
 };
@@ -69,14 +74,10 @@ public:
 
     template <class Number>
     Number read(Field field) {
-        std::byte bytes[sizeof(Number)];
-        std::memcpy(bytes, take(sizeof(Number), field).data(), sizeof(Number));
-        if constexpr (std::endian::native == std::endian::big) {
-            for (std::size_t i = 0; i < sizeof(Number) / 2; ++i) {
-                std::swap(bytes[i], bytes[sizeof(Number) - 1 - i]);
-            }
-        }
-        return std::bit_cast<Number>(bytes);
+        const auto* const bytes =
+            reinterpret_cast<const unsigned char*>(take(sizeof(Number), field).data());
+        return boost::endian::endian_load<Number, sizeof(Number), boost::endian::order::little>(
+            bytes);
     }
     std::span<const std::byte> take(std::uint64_t bytes, Field field) {
         if (bytes > left()) fail_short(field, bytes);

@@ -1,7 +1,6 @@
 #include <tensorpool/mapped_file.hpp>
 
-#include <iterator>
-
+#include "base/text.hpp"
 #include "models/mapping.hpp"
 
 namespace tensorpool {
@@ -103,9 +102,7 @@ Outcome read_through(const platform::InputFile& file, FilePart part) noexcept {
 }  // namespace
 
 const char* to_string(Advised advised) noexcept {
-    constexpr const char* names[] = {"done", "one node", "unsupported", "refused"};
-    const auto number = static_cast<std::size_t>(advised);
-    return number < std::size(names) ? names[number] : "unknown";
+    return base::text_of({"done", "one node", "unsupported", "refused"}, advised, "unknown");
 }
 
 Advised MappedFile::prefetch(Prefetch when, FilePart part) const noexcept {

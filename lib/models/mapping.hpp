@@ -59,7 +59,7 @@ inline FilePart check_part(const std::string& path, FilePart wanted, std::uint64
 
 inline platform::InputFile open_file(const std::string& path) {
     std::error_code error;
-    platform::InputFile file = platform::InputFile::open(path, error);
+    platform::InputFile file = platform::InputFile::open(path.c_str(), error);
     if (error) throw std::system_error(error, "tensorpool: map " + path);
     check_kind(path, file.kind());
     return file;
@@ -95,9 +95,7 @@ public:
     void add(PageRange range) noexcept {
         if (range.is_empty()) return;
         bytes_ += range.size();
-        const auto next = std::find_if(ranges_.begin(), ranges_.end(), [&](const PageRange& known) {
-            return known.begin >= range.end;
-        });
+        const auto next = std::ranges::lower_bound(ranges_, range.end, {}, &PageRange::begin);
         const bool joins_next = next != ranges_.end() && next->begin == range.end;
         const bool joins_last = next != ranges_.begin() && std::prev(next)->end == range.begin;
         if (joins_last) {

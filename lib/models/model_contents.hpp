@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <deque>
 #include <functional>
+#include <memory_resource>
 #include <numeric>
 #include <tuple>
 
 #include <tensorpool/model_file.hpp>
+
+#include "models/byte_reader.hpp"
+#include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {
 
@@ -99,23 +103,29 @@ inline constexpr std::size_t max_dimensions = 64;
 class Shapes {
 public:
     std::span<const std::uint64_t> add(std::span<const std::uint64_t> shape) {
-        if (pieces_.empty() || pieces_.back().capacity() - pieces_.back().size() < shape.size()) {
-            grow(shape.size());
-        }
-        std::vector<std::uint64_t>& piece = pieces_.back();
-        const std::size_t begin = piece.size();
-        piece.insert(piece.end(), shape.begin(), shape.end());
-        return std::span(piece).subspan(begin);
+        void* const memory = memory_->allocate(shape.size_bytes(), alignof(std::uint64_t));
+        auto* const copy = static_cast<std::uint64_t*>(memory);
+        std::ranges::copy(shape, copy);
+        return {copy, shape.size()};
     }
 
 private:
-    void grow(std::size_t at_least) {
-        const std::size_t last = pieces_.empty() ? 32 : pieces_.back().capacity();
-        pieces_.emplace_back().reserve(std::max(2 * last, at_least));
-    }
-
-    std::vector<std::vector<std::uint64_t>> pieces_;
+    using Memory = std::pmr::monotonic_buffer_resource;
+    std::unique_ptr<Memory> memory_ = std::make_unique<Memory>();
 };
+
+/// Returns the bytes of a tensor. Errors, about `what` in a field at byte `offset`, are reported
+/// through `in`.
+inline std::uint64_t tensor_bytes(const ByteReader& in, std::span<const std::uint64_t> shape,
+                                  const DataType& type, Field field, std::uint64_t offset,
+                                  const std::string& what) {
+    const auto elements = tensors::count_elements(shape);
+    const auto bytes = elements ? tensors::count_bytes(*elements, type) : std::nullopt;
+    if (bytes) return *bytes;
+    in.fail(
+        field, offset,
+        "found " + what + " whose product passes 2^63 - 1, in elements or in bytes; expected less");
+}
 
 /// Returns the name by which a thing is found.
 struct NameOf {

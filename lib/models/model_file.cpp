@@ -1,11 +1,10 @@
 #include <tensorpool/model_file.hpp>
 
-#include <array>
 #include <limits>
 
 #include <tensorpool/mapped_file.hpp>
 
-#include "models/byte_reader.hpp"
+#include "base/text.hpp"
 #include "models/model_contents.hpp"
 
 namespace tensorpool {
@@ -144,8 +143,7 @@ ModelGuess guess_model_format(std::span<const std::byte> first_bytes) noexcept {
 }
 
 const char* to_string(ModelFormat format) noexcept {
-    static constexpr std::array<const char*, 4> names = {"GGUF", "safetensors", "npy", "npz"};
-    return names[static_cast<std::size_t>(format)];
+    return base::text_of({"GGUF", "safetensors", "npy", "npz"}, format);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/lockable.hpp"
 #include "pages/heap/shards.hpp"
 #include "pages/lent_memory.hpp"
 #include "platform/platform.hpp"
@@ -91,7 +92,7 @@ private:
 /// others have mapped something. The lowest addresses of the window are kept for guarded blocks
 /// and, behind these, for marked small blocks, so that a free recognizes both by their address.
 /// Thread-safe.
-class AddressSpace {
+class AddressSpace : public base::Lockable {
 public:
     constexpr AddressSpace() noexcept = default;
 
@@ -168,9 +169,6 @@ public:
     const PageMap& map() const noexcept { return window_.map(); }
     char* address_of(PageNumber page) const noexcept { return map().address_of(page); }
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     // The word of a granule: the pool that it is lent to, as its number + 1, and the shard; 0 if it
     // is free. Relaxed: see `is_lent_to`.
@@ -223,7 +221,6 @@ private:
     std::uint32_t lender_at(const void* p) const noexcept;
     bool give_back(Granules run) noexcept;
 
-    std::mutex mutex_;
     AddressWindow window_;
     LentMemory memory_{mutex_, window_.map()};
     std::uint32_t guarded_granules_ = 0;  // the first ones

@@ -151,20 +151,10 @@ public:
     /// Frees a block to the cache or to the heap.
     void free(Span& span, Changes& changes) noexcept;
     /// Returns the block in use that begins at `p`, or nullptr. Takes no lock.
-    Span* find_in_use(const void* p) const noexcept {
-        const PageEntry entry = map_.at(p);
-        Span* const span = entry.span();
-        if (entry.word() != in_use_.with(span).word()) return nullptr;
-        return address_of(*span) == p ? span : nullptr;
-    }
+    Span* find_in_use(const void* p) const noexcept { return find(p, in_use_); }
     /// Returns the block in use that begins at `p` and whose free a server notes, or nullptr. Takes
     /// no lock.
-    Span* find_noted(const void* p) const noexcept {
-        const PageEntry entry = map_.at(p);
-        Span* const span = entry.span();
-        if (entry.word() != noted_.with(span).word()) return nullptr;
-        return address_of(*span) == p ? span : nullptr;
-    }
+    Span* find_noted(const void* p) const noexcept { return find(p, noted_); }
     /// Marks a block in use as one whose free a server notes, or as another one. While it is
     /// noted, `find_in_use` does not find it, so its free takes the slow path.
     void set_noted(const Span& span, bool noted) noexcept { mark(span, noted ? noted_ : in_use_); }
@@ -182,6 +172,12 @@ public:
         const PageCount pages = pages_of(bytes);
         if (heap_.extend(span, pages, path)) return true;
         return waits_behind(span) && empty_cache(path) != 0 && heap_.extend(span, pages, path);
+    }
+    /// Shortens a block in place to the pages of `bytes` bytes. Returns false, and changes nothing,
+    /// if these are not fewer or there is no memory for a record.
+    bool shorten(Span& span, std::size_t bytes) noexcept {
+        const PageCount pages = pages_of(bytes);
+        return pages < span.pages && heap_.shorten(span, pages);
     }
     /// Returns whether the span behind the block is a free large block that is kept here or by a
     /// thread. Such a block can join the free extents once it is given to the heap.
@@ -228,6 +224,12 @@ public:
     }
 
 private:
+    Span* find(const void* p, PageEntry kind) const noexcept {
+        const PageEntry entry = map_.at(p);
+        Span* const span = entry.span();
+        if (entry.word() != kind.with(span).word()) return nullptr;
+        return address_of(*span) == p ? span : nullptr;
+    }
     PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
     std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
     // The entry of the first page distinguishes a block in use from a freed one.

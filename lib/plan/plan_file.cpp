@@ -1,4 +1,4 @@
-#include "plan/plan_file.hpp"
+#include "plan/learned_plan.hpp"
 
 #include "base/alignment.hpp"
 

@@ -9,7 +9,6 @@
 #include "base/never_destroyed.hpp"
 #include "events/misuse.hpp"
 #include "events/timeline.hpp"
-#include "plan/plan_file.hpp"
 #include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::planned {

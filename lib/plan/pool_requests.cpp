@@ -2,8 +2,8 @@
 
 #include <exception>
 
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
-#include "kinds/served_kind.hpp"
 
 namespace tensorpool::planned {
 

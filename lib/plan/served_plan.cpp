@@ -1,10 +1,11 @@
 #include "plan/served_plan.hpp"
 
-#include <map>
 #include <stdexcept>
 
+#include <boost/icl/split_interval_map.hpp>
+
 #include "base/never_destroyed.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::planned {
@@ -257,40 +258,8 @@ std::unique_ptr<ServedPlan> take_unheld(std::unique_ptr<ServedPlan>& plans) noex
 namespace {
 
 /// The bytes of a plan, each with the buffer that was assigned to it last.
-class ByteOwners {
-public:
-    /// Assigns a range to a buffer. Calls `found` with each buffer that had bytes of the range
-    /// before, possibly more than once for one buffer.
-    template <class Found>
-    void assign(std::uint64_t begin, std::uint64_t end, std::uint32_t buffer, Found found) {
-        auto piece = pieces_.upper_bound(begin);
-        if (piece != pieces_.begin()) --piece;
-        while (piece != pieces_.end() && piece->first < end) {
-            const Piece old = piece->second;
-            const std::uint64_t old_begin = piece->first;
-            if (old.end <= begin) {
-                ++piece;
-                continue;
-            }
-            found(old.buffer);
-            if (old_begin < begin) {
-                piece->second.end = begin;
-                ++piece;
-            } else {
-                piece = pieces_.erase(piece);
-            }
-            if (old.end > end) pieces_.emplace_hint(piece, end, old);
-        }
-        pieces_[begin] = {end, buffer};
-    }
-
-private:
-    struct Piece {
-        std::uint64_t end;
-        std::uint32_t buffer;
-    };
-    std::map<std::uint64_t, Piece> pieces_;  // by their beginnings, without overlap
-};
+using ByteOwners =
+    boost::icl::split_interval_map<std::uint64_t, std::uint32_t, boost::icl::partial_enricher>;
 
 void sort_and_deduplicate(std::vector<std::uint32_t>& numbers, std::size_t from) {
     const auto begin = numbers.begin() + static_cast<std::ptrdiff_t>(from);
@@ -306,8 +275,11 @@ Predecessors find_predecessors(const LearnedPlan& plan) {
     const auto assign = [&](std::size_t buffer, auto found) {
         const std::uint64_t begin = plan.offsets[buffer];
         if (begin == LearnedPlan::no_offset) return;
-        owners.assign(begin, begin + plan.requests[buffer].bytes,
-                      static_cast<std::uint32_t>(buffer), found);
+        const auto bytes =
+            ByteOwners::interval_type::right_open(begin, begin + plan.requests[buffer].bytes);
+        const auto [first, last] = owners.equal_range(bytes);
+        for (auto piece = first; piece != last; ++piece) found(piece->second);
+        owners.set({bytes, static_cast<std::uint32_t>(buffer)});
     };
     const std::size_t count = plan.requests.size();
     for (std::size_t buffer = 0; buffer < count; ++buffer) assign(buffer, [](std::uint32_t) {});

@@ -12,13 +12,7 @@
 #include <atomic>
 
 #include "base/alignment.hpp"
-
-// gcc and clang check the arguments against the format.
-#if defined(__GNUC__)
-#define TENSORPOOL_PRINTF_LIKE __attribute__((format(printf, 1, 2)))
-#else
-#define TENSORPOOL_PRINTF_LIKE
-#endif
+#include "base/text.hpp"
 
 namespace tensorpool::platform {
 
@@ -170,12 +164,6 @@ void close_shared_memory(const SharedMemory& memory) noexcept;
 
 /// Returns the number of memory nodes; 1 if it is unknown.
 unsigned numa_node_count() noexcept;
-/// Requests that pages of [address, address + bytes) that are not yet touched come from `node`, or
-/// from other nodes if that one is full. Returns false on failure.
-bool prefer_numa_node(void* address, std::size_t bytes, unsigned node) noexcept;
-/// Requests that pages of [address, address + bytes) that are not yet touched come from all nodes
-/// in turn. Returns false on failure.
-bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept;
 
 // Memory limits ----------------------------------------------------------------------------------
 
@@ -285,10 +273,6 @@ inline std::size_t whole_pages(std::size_t bytes) noexcept {
 /// Makes pages accessible again for which `install_guard` succeeded. They read as zeros or as
 /// before. Returns false if the system refuses.
 bool remove_guard(void* address, std::size_t bytes) noexcept;
-
-/// Makes whole pages of committed memory inaccessible until `commit`, and keeps their content.
-/// Returns false if the system refuses.
-[[nodiscard]] bool deny_access(void* address, std::size_t bytes) noexcept;
 
 /// Returns bits that other programs cannot predict.
 std::uint64_t random_bits() noexcept;

@@ -13,7 +13,6 @@
 
 #include "platform/files/system_files_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
-#include "platform/memory/numa_policy.hpp"
 #include "platform/memory/touch_pages_posix.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"
@@ -165,14 +164,6 @@ unsigned numa_node_count() noexcept {
     LineReader lines("/sys/devices/system/node/online");
     std::string_view list;
     return lines.next(list) ? count_numa_nodes(list) : 1;
-}
-
-bool prefer_numa_node(void* address, std::size_t bytes, unsigned node) noexcept {
-    return set_numa_policy(address, bytes, NumaPolicy::prefer, node);
-}
-
-bool interleave_numa_nodes(void* address, std::size_t bytes) noexcept {
-    return set_numa_policy(address, bytes, NumaPolicy::interleave, 0);
 }
 
 // Memory limits ----------------------------------------------------------------------------------

@@ -73,14 +73,6 @@ unsigned numa_node_count() noexcept {
     return 1;
 }
 
-bool prefer_numa_node(void*, std::size_t, unsigned) noexcept {
-    return false;
-}
-
-bool interleave_numa_nodes(void*, std::size_t) noexcept {
-    return false;
-}
-
 // Memory limits ----------------------------------------------------------------------------------
 
 std::size_t total_memory() noexcept {

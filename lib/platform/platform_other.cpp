@@ -170,7 +170,7 @@ ProcessorName processor_name() noexcept {
 SocketUsers users_of_socket(int) noexcept {
     return {};
 }
-int send_file(int, int, const void*, std::size_t) noexcept {
+int send_files(int, const int*, unsigned, const void*, std::size_t) noexcept {
     return ENOTSUP;
 }
 ReceivedFile receive_file(int, void*, std::size_t) noexcept {

@@ -188,14 +188,6 @@ unsigned numa_node_count() noexcept {
     return 1;
 }
 
-bool prefer_numa_node(void*, std::size_t, unsigned) noexcept {
-    return false;
-}
-
-bool interleave_numa_nodes(void*, std::size_t) noexcept {
-    return false;
-}
-
 // Memory limits ----------------------------------------------------------------------------------
 
 std::size_t total_memory() noexcept {
@@ -308,15 +300,6 @@ void abort_process() noexcept {
 }
 
 ObservedFile::ObservedFile(int) noexcept {}
-ObservedFile::ObservedFile(ObservedFile&&) noexcept = default;
-ObservedFile& ObservedFile::operator=(ObservedFile&&) noexcept = default;
-ObservedFile::~ObservedFile() = default;
-std::uint64_t ObservedFile::bytes() const noexcept {
-    return 0;
-}
-std::size_t ObservedFile::read(std::uint64_t, void*, std::size_t) const noexcept {
-    return 0;
-}
 const void* ObservedFile::map(std::size_t) const noexcept {
     return nullptr;
 }
@@ -360,10 +343,6 @@ bool install_guard(void* address, std::size_t bytes) noexcept {
 
 bool remove_guard(void* address, std::size_t bytes) noexcept {
     return commit(address, bytes);
-}
-
-bool deny_access(void*, std::size_t) noexcept {
-    return false;
 }
 
 std::uint64_t random_bits() noexcept {

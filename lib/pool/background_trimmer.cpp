@@ -4,7 +4,6 @@
 #include "kinds/free_memory.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool::detail {

@@ -3,10 +3,8 @@
 #include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "limits/budgets.hpp"
-#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {
@@ -50,18 +48,18 @@ bool serves_malloc(unsigned pool_number) noexcept {
            global_serves_malloc.load(std::memory_order_relaxed);
 }
 
-Pool& GlobalPool::set_up() {
-    // These calls come before the lock is taken, and the exception is thrown after it is released:
-    // the C library may call malloc for them, under locks of its own, and this pool may serve that
-    // malloc.
-    events::report_at_exit_where_wanted();
-    blocks::thread_registry().watch_forks();
-    limits::read_named_budgets();
-    Pool* const pool = set_up_under_lock();
-    if (pool == nullptr) {
-        throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);
+Pool* GlobalPool::set_up() noexcept {
+    if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
+    try {
+        // These calls come before the lock is taken: the C library may call malloc for them, under
+        // locks of its own, and this pool may serve that malloc.
+        events::report_at_exit_where_wanted();
+        blocks::thread_registry().watch_forks();
+        limits::read_named_budgets();
+        return set_up_under_lock();
+    } catch (...) {
+        return nullptr;
     }
-    return *pool;
 }
 
 Pool* GlobalPool::set_up_under_lock() {
@@ -92,16 +90,8 @@ void GlobalPool::serve_malloc(std::size_t min_bytes) noexcept {
     if (has_small && pool != nullptr) pool->offer_finer_sizes();
 }
 
-Pool* GlobalPool::try_set_up() noexcept {
-    try {
-        return &global_pool.pool.pool();
-    } catch (...) {
-        return nullptr;
-    }
-}
-
 GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
-    Pool* const pool = try_set_up();
+    Pool* const pool = set_up();
     if (pool == nullptr) return {};
     if (bytes > largest_block_bytes && alignment <= pages::page_bytes) {
         if (void* const block = kinds::take_free_pages(pool->parts(), bytes))
@@ -119,16 +109,24 @@ GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t align
 }
 
 GlobalPool::Answer GlobalPool::try_allocate_zeroed(std::size_t bytes) noexcept {
-    Pool* const pool = try_set_up();
+    Pool* const pool = set_up();
     if (pool == nullptr) return {};
     pages::SlowPath path;
     void* const block = pool->allocate_zeroed(bytes, path);
     return answer(block, path.refusal);
 }
 
-void* GlobalPool::lengthen(void* p, std::size_t bytes) noexcept {
+void* GlobalPool::resize_pages(void* p, std::size_t bytes) noexcept {
     Pool* const pool = global_pool.pool.pool_if_set_up();
-    return pool == nullptr ? nullptr : pool->lengthen(p, bytes);
+    return pool == nullptr ? nullptr : pool->resize_pages(p, bytes);
+}
+
+std::size_t GlobalPool::trim_all() noexcept {
+    return trim_all_pools();
+}
+
+MemoryPool* GlobalPool::used() noexcept {
+    return global_pool.pool.pool_if_set_up() == nullptr ? nullptr : &global_pool.pool;
 }
 
 bool GlobalPool::must_charge(const void* p, std::size_t bytes) noexcept {
@@ -154,13 +152,21 @@ void free_in_global_pool(void* p, const FreedAs& freed) noexcept {
     pool.deallocate(p, pool.parts().is_hardened() ? freed : FreedAs());
 }
 
-Pool& require_pool(const MemoryPool& pool, const void* block) {
+Pool* find_pool(const MemoryPool& pool, const void* block) noexcept {
     if (&pool == &global_pool.pool) return GlobalPool::set_up();
     events::stop_at_misuse({.kind = events::MisuseKind::outlived_owner, .pointer = block},
                            "a call on a pool that was destroyed before, for the block %p; "
                            "expected the pool to outlive "
                            "its blocks and handles",
                            block);
+}
+
+Pool& require_pool(const MemoryPool& pool, const void* block) {
+    Pool* const found = find_pool(pool, block);
+    // Thrown without a lock: the C library may call malloc for it.
+    if (found == nullptr)
+        throw AllocationError("global", 0, 0, 0, "memory for the pool's records", 0);
+    return *found;
 }
 
 }  // namespace abi_2

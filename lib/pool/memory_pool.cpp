@@ -3,11 +3,9 @@
 #include <tensorpool/pooled_allocation.hpp>
 
 #include "events/report_at_exit.hpp"
-#include "kinds/bucket_kind.hpp"
-#include "kinds/large_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "limits/budgets.hpp"
 #include "pool/background_trimmer.hpp"
-#include "pool/options.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {
@@ -116,12 +114,10 @@ void* MemoryPool::allocate(std::size_t bytes, std::size_t alignment) {
 
 void* MemoryPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
     if (!std::has_single_bit(alignment)) return nullptr;
-    try {
-        pages::SlowPath path;
-        return pool().allocate({bytes, std::max(alignment, default_alignment)}, path);
-    } catch (...) {
-        return nullptr;  // the global pool could not be set up
-    }
+    detail::Pool* const pool = detail::PoolAccess::find(*this);
+    pages::SlowPath path;
+    return pool == nullptr ? nullptr
+                           : pool->allocate({bytes, std::max(alignment, default_alignment)}, path);
 }
 
 void* MemoryPool::allocate_prefaulted(std::size_t bytes) {
@@ -131,12 +127,11 @@ void* MemoryPool::allocate_prefaulted(std::size_t bytes) {
 
 void* MemoryPool::try_allocate_prefaulted(std::size_t bytes) noexcept {
     if (bytes <= detail::largest_block_bytes) return try_allocate(bytes);
-    try {
-        pages::SlowPath path;
-        return pool().allocate({bytes, default_alignment, kinds::FirstTouch::by_pool}, path);
-    } catch (...) {
-        return nullptr;  // the global pool could not be set up
-    }
+    detail::Pool* const pool = detail::PoolAccess::find(*this);
+    pages::SlowPath path;
+    return pool == nullptr
+               ? nullptr
+               : pool->allocate({bytes, default_alignment, kinds::FirstTouch::by_pool}, path);
 }
 
 void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
@@ -148,12 +143,10 @@ void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) 
 }
 
 void* MemoryPool::try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept {
-    try {
-        pages::SlowPath path;
-        return pool().allocate_zeroed(product_or_max(count, element_bytes), path);
-    } catch (...) {
-        return nullptr;  // the global pool could not be set up
-    }
+    detail::Pool* const pool = detail::PoolAccess::find(*this);
+    pages::SlowPath path;
+    const std::size_t bytes = product_or_max(count, element_bytes);
+    return pool == nullptr ? nullptr : pool->allocate_zeroed(bytes, path);
 }
 
 void* MemoryPool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
@@ -252,12 +245,9 @@ std::size_t MemoryPool::get_deallocation_count() const noexcept {
 }
 
 const std::string& MemoryPool::name() const noexcept {
-    try {
-        return pool().parts().options.name;
-    } catch (...) {
-        static const std::string not_set_up = "global";  // the system had no memory for its records
-        return not_set_up;
-    }
+    static const std::string not_set_up = "global";  // the system had no memory for its records
+    detail::Pool* const pool = detail::PoolAccess::find(*this);
+    return pool == nullptr ? not_set_up : pool->parts().options.name;
 }
 
 void PooledAllocation::give_back() noexcept {

@@ -1,7 +1,6 @@
-#include "pool/options.hpp"
-
 #include "base/checks.hpp"
 #include "platform/environment.hpp"
+#include "pool/pool.hpp"
 
 namespace tensorpool {
 

@@ -3,10 +3,8 @@
 #include "blocks/marked_set.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
-#include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/hardened_kind.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
@@ -181,10 +179,14 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
                                                  SlowPath& path) noexcept {
     void* block = nullptr;
     kinds::KeptMemory kept{parts_, Magazines::keep, path};
-    const bool is_met = limits::ladder().climb(&kept, path.budget, [&] {
+    const auto retry = [&] {
         block = route.allocate(parts_, request, path);
         return block != nullptr;
-    });
+    };
+    const limits::Ladder& ladder = limits::ladder();
+    const bool is_met =
+        ladder.climb(&kept, path.budget, retry) ||
+        (request.bytes <= pages::max_large_bytes && ladder.gives_for(path.refusal) && retry());
     if (is_met) {
         write_entry(EntryKind::pressure, LimitKind::none, request.bytes, parts_.options.name);
         report(PoolEvent::Kind::pressure, request.bytes, "");
@@ -230,18 +232,18 @@ void* Pool::reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes) {
         events::record(TraceAction::resize, parts_.id(), p, new_bytes);
         return p;
     }
-    if (void* const longer = lengthen(p, new_bytes)) return longer;
+    if (void* const resized = resize_pages(p, new_bytes)) return resized;
     void* const moved = allocate_or_throw({new_bytes, smallest_block_bytes});
     std::memcpy(moved, p, std::min(old_bytes, new_bytes));
     deallocate(p);
     return moved;
 }
 
-void* Pool::lengthen(void* p, std::size_t bytes) noexcept {
+void* Pool::resize_pages(void* p, std::size_t bytes) noexcept {
     SlowPath path;
-    void* const longer = kinds::lengthen(parts_, p, bytes, path);
+    void* const resized = kinds::resize_without_copy(parts_, p, bytes, path);
     end_slow_path(path);
-    return longer;
+    return resized;
 }
 
 // How a free travels ---------------------------------------------------------------------------
@@ -260,6 +262,8 @@ void Pool::deallocate(void* p, const FreedAs& freed) noexcept {
 bool Pool::reserve(std::size_t capacity, SlowPath& path) noexcept {
     bool done = parts_.heap.reserve(capacity, path);
     while (!done && path.budget.may_retry()) done = parts_.heap.reserve(capacity, path);
+    if (!done && limits::ladder().gives_for(path.refusal))
+        done = parts_.heap.reserve(capacity, path);
     report(path);
     if (!done) count_failure(capacity, path.refusal);
     return done;

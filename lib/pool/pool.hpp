@@ -1,21 +1,34 @@
 #pragma once
 
+#include <stdexcept>
+
 #include <tensorpool/memory_pool.hpp>
 
+#include "base/never_destroyed.hpp"
 #include "events/snapshot_sources.hpp"
 #include "kinds/kind.hpp"
+
+namespace tensorpool {
+
+/// Throws std::invalid_argument if an option is invalid. The message names the option, its value
+/// and what was expected.
+void validate(const PoolOptions& options);
+
+/// Returns `options` with the values that TENSORPOOL_* environment variables override. An invalid
+/// value is reported on stderr with the variable's name, the expected value and the value used
+/// instead.
+PoolOptions options_from_environment(PoolOptions options);
+
+/// Returns the value of TENSORPOOL_RETAIN_BACKGROUND; `off` if it is not set or invalid, which
+/// `options_from_environment` reports.
+BackgroundTrim background_trim_from_environment() noexcept;
+
+}  // namespace tensorpool
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
 class Pool;
-
-/// The part of each pool that the list uses, guarded by the list's lock.
-struct ListedPool {
-    Pool* next = nullptr;
-    Pool* previous = nullptr;
-    unsigned visits = 0;  // in progress: the pool stays until they end
-};
 
 /// Marks a visit of a pool by the calling thread for the lifetime of this object. Visits nest.
 class OwnVisit {
@@ -36,7 +49,7 @@ private:
 /// The list of all pools of the process. `visit` does not hold the list's lock while it calls its
 /// function, so callbacks of the pool may run in a visit. There is one list per process.
 /// Thread-safe.
-class PoolList {
+class PoolList : public base::Lockable {
 public:
     constexpr PoolList() noexcept = default;
 
@@ -56,8 +69,6 @@ public:
     }
 
     // For fork handlers.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
     /// Forgets the visits of other threads, which do not exist in the child of a fork.
     /// REQUIRES: the lock is held.
     void forget_visits() noexcept;
@@ -71,13 +82,14 @@ private:
     Pool* begin_visit(Pool* pool) noexcept;
     bool try_leave(Pool& pool) noexcept;
 
-    std::mutex mutex_;
     Pool* first_ = nullptr;  // under mutex_
     // Incremented when a visit has ended. Not part of the pool, which may be destroyed by then.
     std::atomic<std::uint32_t> ended_visits_ = 0;
 };
 
-PoolList& pool_list() noexcept;
+inline PoolList& pool_list() noexcept {
+    return base::the_only<PoolList>.get();
+}
 
 /// Decides when it is worth a look whether memory is so short that a pool should offer its free
 /// memory to the system: whenever an eighth of it, at least 4 MiB, was freed since the last look,
@@ -137,8 +149,8 @@ public:
     /// Resizes the block at `p`, which may move. Throws AllocationError, and leaves the block as it
     /// is, on failure. REQUIRES: the block has the default alignment, and `new_bytes` is not 0.
     void* reallocate(void* p, std::size_t old_bytes, std::size_t new_bytes);
-    /// See kinds::lengthen.
-    void* lengthen(void* p, std::size_t bytes) noexcept;
+    /// See kinds::resize_without_copy.
+    void* resize_pages(void* p, std::size_t bytes) noexcept;
     /// Frees a block, or reports a misuse.
     void deallocate(void* p, const FreedAs& freed = {}) noexcept;
     /// Describes a request that was refused.
@@ -174,7 +186,11 @@ public:
     void end_slow_path(const pages::Changes& changes) noexcept;
 
     std::size_t capacity() const noexcept override { return parts_.heap.capacity().bytes(); }
-    ListedPool& listed() noexcept { return listed_; }
+
+    // The list of all pools owns these, under its lock.
+    Pool* next = nullptr;
+    Pool* previous = nullptr;
+    unsigned visits = 0;  // in progress: the pool stays until they end
 
 private:
     Pool(PoolOptions&& options, unsigned number,
@@ -191,7 +207,6 @@ private:
 
     kinds::PoolParts parts_;
     OfferPace offer_pace_;
-    ListedPool listed_;
     // What the trimmer's last pass found. Accessed by the trimmer thread only.
     struct Idle {
         std::uint64_t calls = ~std::uint64_t{0};
@@ -200,14 +215,22 @@ private:
     } idle_;
 };
 
+/// Returns the implementation of a pool that has none now: sets it up if it is the global one, and
+/// returns nullptr if that fails. Any other was destroyed, which stops the program with a report
+/// that names `block`.
+Pool* find_pool(const MemoryPool& pool, const void* block) noexcept;
+/// Like `find_pool`; throws AllocationError if the set-up fails.
+Pool& require_pool(const MemoryPool& pool, const void* block);
+
 struct PoolAccess {
     /// Returns the implementation of a pool, which it sets up if it is the global one.
     static Pool& of(const MemoryPool& pool) { return pool.pool(); }
+    /// Returns nullptr if the set-up fails.
+    static Pool* find(const MemoryPool& pool) noexcept {
+        Pool* const known = pool.pool_if_set_up();
+        return known != nullptr ? known : find_pool(pool, nullptr);
+    }
 };
-
-/// Returns the implementation of a pool that has none now: sets it up if it is the global one. Any
-/// other was destroyed, which stops the program with a report that names `block`.
-Pool& require_pool(const MemoryPool& pool, const void* block);
 
 /// From now on, the ladder before a refusal has the rungs of pools, and scopes of budgets find the
 /// caches of threads.

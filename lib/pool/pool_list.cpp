@@ -1,6 +1,5 @@
 #include <algorithm>
 
-#include "base/never_destroyed.hpp"
 #include "blocks/marked_set.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"
@@ -10,8 +9,6 @@
 namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
-
-constinit base::NeverDestroyed<PoolList> the_list;
 
 // The innermost of the calling thread's nested visits.
 constinit thread_local const OwnVisit* innermost TENSORPOOL_INITIAL_EXEC = nullptr;
@@ -34,14 +31,9 @@ unsigned OwnVisit::count(const Pool& pool) noexcept {
     return visits;
 }
 
-PoolList& pool_list() noexcept {
-    return the_list.get();
-}
-
 void PoolList::enter(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    if (first_ != nullptr) first_->listed().previous = &pool;
-    pool.listed().next = std::exchange(first_, &pool);
+    base::link_in_front(first_, pool);
 }
 
 void PoolList::leave(Pool& pool) noexcept {
@@ -55,16 +47,14 @@ void PoolList::leave(Pool& pool) noexcept {
 
 bool PoolList::try_leave(Pool& pool) noexcept {
     const std::lock_guard guard(mutex_);
-    const ListedPool& listed = pool.listed();
-    if (listed.visits > OwnVisit::count(pool)) return false;
-    (listed.previous != nullptr ? listed.previous->listed().next : first_) = listed.next;
-    if (listed.next != nullptr) listed.next->listed().previous = listed.previous;
+    if (pool.visits > OwnVisit::count(pool)) return false;
+    base::unlink(first_, pool);
     return true;
 }
 
 void PoolList::forget_visits() noexcept {
-    for (Pool* pool = first_; pool != nullptr; pool = pool->listed().next) {
-        pool->listed().visits = OwnVisit::count(*pool);
+    for (Pool* pool = first_; pool != nullptr; pool = pool->next) {
+        pool->visits = OwnVisit::count(*pool);
     }
 }
 
@@ -72,8 +62,8 @@ Pool* PoolList::next_visit(Pool& pool) noexcept {
     Pool* next = nullptr;
     {
         const std::lock_guard guard(mutex_);
-        next = begin_visit(pool.listed().next);
-        --pool.listed().visits;
+        next = begin_visit(pool.next);
+        --pool.visits;
     }
     ended_visits_.fetch_add(1, std::memory_order_release);
     ended_visits_.notify_all();
@@ -81,7 +71,7 @@ Pool* PoolList::next_visit(Pool& pool) noexcept {
 }
 
 Pool* PoolList::begin_visit(Pool* pool) noexcept {
-    if (pool != nullptr) ++pool->listed().visits;
+    if (pool != nullptr) ++pool->visits;
     return pool;
 }
 
@@ -112,8 +102,9 @@ void watch_budgets() noexcept {
     kinds::set_rungs();
     static constexpr limits::Rung pools{
         "free memory of pools", [](limits::Lack& lack) noexcept {
-            const BudgetNode* const budget = lack.budget;
-            return budget == nullptr ? 0 : give_free_memory_of_pools(*budget, lack.bytes);
+            if (lack.kept != nullptr) return std::size_t{0};
+            return lack.budget == nullptr ? trim_all_pools()
+                                          : give_free_memory_of_pools(*lack.budget, lack.bytes);
         }};
     limits::ladder().set(kinds::rung_count, pools);
 }

@@ -4,8 +4,8 @@
 
 #include <tensorpool/stash.hpp>
 
-#include "base/alignment.hpp"
 #include "platform/process/fork_handlers.hpp"
+#include "rest/stash_group.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -61,12 +61,6 @@ Stores& present_stores() {
     return *present;
 }
 
-bool watches_forks() noexcept {
-    return platform::set_fork_handlers(
-        platform::ForkStage::stashes, [] { forks.fetch_add(1, std::memory_order_seq_cst); }, [] {},
-        leave_stores_behind);
-}
-
 std::shared_ptr<SpillStore> present_store(Stores& all, const std::string& folder) {
     std::shared_ptr<SpillStore> store;
     {
@@ -79,12 +73,26 @@ std::shared_ptr<SpillStore> present_store(Stores& all, const std::string& folder
 
 }  // namespace
 
+bool watch_forks() noexcept {
+    return platform::set_fork_handlers(
+        platform::ForkStage::stashes,
+        [] {
+            forks.fetch_add(1, std::memory_order_seq_cst);
+            lock_stash_groups();
+        },
+        unlock_stash_groups,
+        [] {
+            leave_stores_behind();
+            unlock_stash_groups();
+        });
+}
+
 std::shared_ptr<SpillStore> SpillStore::of_folder(const std::string& folder,
                                                   const std::string& tensor) {
     const auto refuse = [&](const char* problem) {
         throw StashError(tensor, StashError::no_piece, "folder '" + folder + "': " + problem);
     };
-    if (!watches_forks()) refuse("the system has no memory for fork handlers");
+    if (!watch_forks()) refuse("the system has no memory for fork handlers");
     Stores& all = present_stores();
     if (std::shared_ptr<SpillStore> present = present_store(all, folder)) return present;
 

@@ -22,6 +22,10 @@ struct Slab {
 /// options name another one. Made on first use and never destroyed. Throws AllocationError.
 MemoryPool& store_pool();
 
+/// Sets the handlers that keep stores, and the counters of stashes, usable in the child of a fork.
+/// Returns false if the system has no memory for them. Later calls do nothing.
+bool watch_forks() noexcept;
+
 /// The file of a folder that slabs are spilled to. Positions are given out once: what is freed goes
 /// back to the disk, not to other slabs. So no lock is needed, and processes that share the file
 /// after a fork read what they expect. Any thread may call it.

@@ -1,145 +1,96 @@
 #include "rest/stash_group.hpp"
 
-#include <functional>
 #include <optional>
-#include <thread>
 
 #include "base/never_destroyed.hpp"
 #include "base/text.hpp"
+#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
-namespace {
 
 using Kind = StashStatistics::Kind;
 
-struct Key {
+/// The counters of one name.
+struct SharedWords {
+    std::atomic<std::uint32_t> users = 0;  // more only under the lock
     Kind kind = Kind::stashes;
     std::uint64_t budget = 0;
     char name[48] = {};
+    std::optional<StashWords> words;  // none if no name has used them
 
-    Key() noexcept = default;
-    Key(Kind kind_of, std::uint64_t number, std::string_view text) noexcept
-        : kind(kind_of), budget(number) {
-        base::FixedText(name, sizeof name)
-            .add("%.*s", static_cast<int>(std::min(text.size(), sizeof name)), text.data());
+    bool are_of(Kind wanted, std::string_view text, std::uint64_t number) const noexcept {
+        return words && kind == wanted && budget == number && text == name;
     }
-    bool operator==(const Key&) const noexcept = default;
-    std::size_t hash() const noexcept {
-        return std::hash<std::string_view>()(name) ^ (budget * 64 + static_cast<std::size_t>(kind));
-    }
-};
-
-}  // namespace
-
-/// The counters of one name. The key and the words change only while `users` is `changing`; a user
-/// that was counted before keeps them as they are.
-struct SharedWords {
-    static constexpr std::uint32_t never_used = UINT32_MAX;
-    static constexpr std::uint32_t changing = UINT32_MAX - 1;
-
-    std::atomic<std::uint32_t> users = never_used;
-    std::atomic<std::size_t> hash = 0;
-    Key key;
-    std::optional<StashWords> words;
-    statistics::StashTotals unseen;  // without words
-
-    statistics::StashTotals& totals() noexcept { return words ? words->totals() : unseen; }
-    /// Adds a user if they are of this key.
-    bool use(const Key& wanted) noexcept {
-        if (hash.load() != wanted.hash()) return false;
-        std::uint32_t seen = users.load();
-        // Another thread makes the words. It is lost if this is the child of a fork.
-        for (int i = 0; seen == changing && i != 1000; ++i) {
-            std::this_thread::yield();
-            seen = users.load();
-        }
-        do {
-            if (seen >= changing) return false;
-        } while (!users.compare_exchange_weak(seen, seen + 1));
-        if (key == wanted) return true;
-        leave();
-        return false;
-    }
-    void leave() noexcept { users.fetch_sub(1); }
-    /// Gives them to this key, with one user, if they have `expected` users. Not inlined, for GCC
-    /// 12 then warns of what an empty optional contains.
-    [[gnu::noinline]] bool take(std::uint32_t expected, const Key& wanted) noexcept {
-        if (!users.compare_exchange_strong(expected, changing)) return false;
-        key = wanted;
-        hash.store(wanted.hash());  // ahead of the words, which take longer
+    void give_to(Kind wanted, std::string_view text, std::uint64_t number) noexcept {
+        kind = wanted;
+        budget = number;
+        name[text.copy(name, sizeof name - 1)] = '\0';
         words.reset();
-        words.emplace(wanted.kind, wanted.name, wanted.budget);
-        users.store(1);
-        return true;
-    }
-    /// Gives up what `take` gave, unless others use it already.
-    void give_up() noexcept {
-        std::uint32_t one = 1;
-        if (!users.compare_exchange_strong(one, changing)) return leave();
-        hash.store(0);
-        words.reset();
-        users.store(never_used);
+        words.emplace(kind, text, budget);
     }
 };
 
 namespace {
 
-using Table = std::array<SharedWords, 256>;  // the first entry is for "other"
+struct Table {
+    std::mutex mutex;
+    std::array<SharedWords, 256> words;  // the first ones are for "other"
+    std::size_t turn = 0;
+};
+
 constinit base::NeverDestroyed<Table> table;
-// No reader sees it. Used in the child of a fork whose parent was making "other" meanwhile.
-constinit base::NeverDestroyed<SharedWords> nowhere;
 
-SharedWords* find(std::span<SharedWords> among, const Key& key) noexcept {
-    for (SharedWords& words : among)
-        if (words.use(key)) return &words;
-    return nullptr;
-}
-
-// Names without a user make way in turns.
-SharedWords* take(std::span<SharedWords> among, const Key& key) noexcept {
-    static constinit std::atomic<std::size_t> turn = 0;
-    for (SharedWords& words : among)
-        if (words.take(SharedWords::never_used, key)) return &words;
-    for (std::size_t i = 0; i != among.size(); ++i) {
-        SharedWords& words = among[turn.fetch_add(1, std::memory_order_relaxed) % among.size()];
-        if (words.take(0, key)) return &words;
+/// Returns counters that no name has used. Then names without a user make way in turns.
+SharedWords* find_unused() noexcept {
+    const std::span<SharedWords> all(table->words.data() + 1, table->words.size() - 1);
+    for (SharedWords& one : all) {
+        if (!one.words) return &one;
+    }
+    for (std::size_t i = 0; i != all.size(); ++i) {
+        SharedWords& one = all[table->turn++ % all.size()];
+        if (one.users.load() == 0) return &one;
     }
     return nullptr;
 }
 
-SharedWords& other() noexcept {
-    const Key key(Kind::stashes, 0, "other");
-    const std::span<SharedWords> first(table.get().data(), 1);
-    SharedWords* words = find(first, key);
-    if (words == nullptr) words = take(first, key);
-    if (words == nullptr) words = find(first, key);  // another thread has just made them
-    return words != nullptr ? *words : nowhere.get();
-}
-
-// Of two threads that make words for the same key, at least one sees the other's, unless both took
-// theirs in the same nanoseconds: the later ones are given up.
-SharedWords& words_for(const Key& key) noexcept {
-    const std::span<SharedWords> all(table.get().data() + 1, table.get().size() - 1);
-    if (SharedWords* const found = find(all, key)) return *found;
-    SharedWords* const taken = take(all, key);
-    if (taken == nullptr) return other();
-    SharedWords* const earlier = find({all.data(), taken}, key);
-    if (earlier == nullptr) return *taken;
-    taken->give_up();
-    return *earlier;
+SharedWords& words_for(Kind kind, std::string_view name, std::uint64_t budget) noexcept {
+    for (SharedWords& one : table->words) {
+        if (one.are_of(kind, name, budget)) return one;
+    }
+    SharedWords* const unused = find_unused();
+    if (unused != nullptr) {
+        unused->give_to(kind, name, budget);
+        return *unused;
+    }
+    SharedWords& other = table->words.front();
+    if (!other.words) other.give_to(Kind::stashes, "other", 0);
+    return other;
 }
 
 }  // namespace
 
-StashGroup::StashGroup(Kind kind, std::string_view name, std::uint64_t budget) noexcept
-    : words_(words_for({kind, budget, name})) {}
+void lock_stash_groups() noexcept {
+    table->mutex.lock();
+}
+
+void unlock_stash_groups() noexcept {
+    table->mutex.unlock();
+}
+
+SharedWords& StashGroup::use(Kind kind, std::string_view name, std::uint64_t budget) noexcept {
+    (void)watch_forks();
+    const std::lock_guard guard(table->mutex);
+    SharedWords& words = words_for(kind, name.substr(0, sizeof words.name - 1), budget);
+    words.users.fetch_add(1);
+    return words;
+}
 
 StashGroup::~StashGroup() {
-    words_.leave();
+    words_.users.fetch_sub(1);
 }
 
 statistics::StashTotals& StashGroup::totals() const noexcept {
-    return words_.totals();
+    return words_.words->totals();
 }
 
 }  // namespace tensorpool::stashing

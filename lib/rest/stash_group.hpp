@@ -26,13 +26,12 @@ struct SharedWords;
 /// A use of the counters that all stashes, or all frozen blocks, of one name and one budget share.
 ///
 /// Counters stay after their last user, until another name needs them. There are 255, and one more
-/// named "other" for names that find none. No lock is taken but the segment's, which forks take
-/// too: a thread that is lost at a fork costs the child the counters of one name at most.
-/// Thread-safe.
+/// named "other" for names that find none. Thread-safe; only the constructor takes a lock.
 class StashGroup {
 public:
     /// `budget` is the number of the one that is charged; 0 for none.
-    StashGroup(StashStatistics::Kind kind, std::string_view name, std::uint64_t budget) noexcept;
+    StashGroup(StashStatistics::Kind kind, std::string_view name, std::uint64_t budget) noexcept
+        : words_(use(kind, name, budget)) {}
     ~StashGroup();
     StashGroup(const StashGroup&) = delete;
     StashGroup& operator=(const StashGroup&) = delete;
@@ -40,7 +39,14 @@ public:
     statistics::StashTotals& totals() const noexcept;
 
 private:
+    static SharedWords& use(StashStatistics::Kind kind, std::string_view name,
+                            std::uint64_t budget) noexcept;
+
     SharedWords& words_;
 };
+
+// Around forks.
+void lock_stash_groups() noexcept;
+void unlock_stash_groups() noexcept;
 
 }  // namespace tensorpool::stashing

@@ -25,6 +25,13 @@ private:
     PieceWorkspace workspace_;
 };
 
+/// Returns a block for callers that write all of it. Throws AllocationError.
+inline PooledAllocation restored_block(MemoryPool& pool, std::size_t bytes, std::size_t alignment) {
+    if (alignment > 64) return PooledAllocation(pool, bytes, alignment);
+    void* const address = pool.allocate_prefaulted(bytes);
+    return PooledAllocation(HeldBlock{address, bytes, BlockOwner::of_pool(&pool, alignment)});
+}
+
 /// Returns which part of the bytes their encoding takes, by encoding a few pieces of them. 0 for no
 /// bytes. Throws AllocationError if `pool` has no memory for that.
 double estimate_ratio(std::span<const std::byte> bytes, const DataType& type, MemoryPool& pool);

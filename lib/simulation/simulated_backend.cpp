@@ -157,57 +157,22 @@ void SimulatedBackend::advance_ns(std::uint64_t ns) noexcept {
 }
 
 const char* to_string(SimulatedCall call) noexcept {
-    // In the order of SimulatedCall.
-    static constexpr std::array<const char*, simulated_call_count> names = {"memory_info",
-                                                                            "settle_memory",
-                                                                            "synchronize_device",
-                                                                            "allocate",
-                                                                            "deallocate",
-                                                                            "allocate_async",
-                                                                            "deallocate_async",
-                                                                            "set_release_threshold",
-                                                                            "trim_stream_ordered",
-                                                                            "host_pointer",
-                                                                            "advise_memory",
-                                                                            "prefetch_memory",
-                                                                            "reserve_addresses",
-                                                                            "release_addresses",
-                                                                            "create_memory",
-                                                                            "destroy_memory",
-                                                                            "map_memory",
-                                                                            "unmap_memory",
-                                                                            "allocate_pinned",
-                                                                            "deallocate_pinned",
-                                                                            "register_pinned",
-                                                                            "unregister_pinned",
-                                                                            "create_stream",
-                                                                            "destroy_stream",
-                                                                            "synchronize_stream",
-                                                                            "query_stream",
-                                                                            "wait_event",
-                                                                            "launch_host_function",
-                                                                            "create_event",
-                                                                            "destroy_event",
-                                                                            "record_event",
-                                                                            "query_event",
-                                                                            "synchronize_event",
-                                                                            "elapsed_ms",
-                                                                            "copy",
-                                                                            "copy_async",
-                                                                            "fill",
-                                                                            "fill_async",
-                                                                            "enable_peer_access",
-                                                                            "copy_peer_async",
-                                                                            "begin_capture",
-                                                                            "end_capture",
-                                                                            "capture_state",
-                                                                            "launch_graph",
-                                                                            "destroy_graph",
-                                                                            "note_block",
-                                                                            "launch"};
-    static_assert(names.back() != nullptr);
-    const auto index = static_cast<std::size_t>(call);
-    return index < names.size() ? names[index] : "?";
+    auto index = static_cast<std::size_t>(call);
+    if (index >= simulated_call_count) return "?";
+    // In the order of SimulatedCall, each with a zero at its end.
+    const char* name =
+        "memory_info\0settle_memory\0synchronize_device\0allocate\0deallocate\0"
+        "allocate_async\0deallocate_async\0set_release_threshold\0trim_stream_ordered\0"
+        "host_pointer\0advise_memory\0prefetch_memory\0reserve_addresses\0"
+        "release_addresses\0create_memory\0destroy_memory\0map_memory\0unmap_memory\0"
+        "allocate_pinned\0deallocate_pinned\0register_pinned\0unregister_pinned\0"
+        "create_stream\0destroy_stream\0synchronize_stream\0query_stream\0wait_event\0"
+        "launch_host_function\0create_event\0destroy_event\0record_event\0query_event\0"
+        "synchronize_event\0elapsed_ms\0copy\0copy_async\0fill\0fill_async\0"
+        "enable_peer_access\0copy_peer_async\0begin_capture\0end_capture\0"
+        "capture_state\0launch_graph\0destroy_graph\0note_block\0launch\0";
+    for (; index != 0; --index) name += std::strlen(name) + 1;
+    return name;
 }
 
 namespace {

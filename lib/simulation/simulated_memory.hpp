@@ -8,6 +8,8 @@
 #include <new>
 #include <unordered_map>
 
+#include <boost/icl/interval_set.hpp>
+
 #include <tensorpool/device/backend.hpp>
 #include <tensorpool/device/simulation_options.hpp>
 
@@ -57,7 +59,7 @@ public:
         void* const address = platform::reserve(bytes_, large_alignment);
         if (address == nullptr) throw std::bad_alloc();
         begin_ = reinterpret_cast<std::uintptr_t>(address);
-        free_.emplace(begin_, bytes_);
+        free_.add(Range::right_open(begin_, begin_ + bytes_));
     }
     ~AddressArena() { platform::release(reinterpret_cast<void*>(begin_), bytes_); }
     AddressArena(const AddressArena&) = delete;
@@ -89,50 +91,36 @@ public:
     }
 
 private:
-    using Ranges = std::map<std::uintptr_t, std::size_t>;
+    using Ranges = boost::icl::interval_set<std::uintptr_t>;
+    using Range = Ranges::interval_type;
 
     std::uintptr_t find(std::size_t bytes) {
-        const auto middle = free_.lower_bound(next_);
+        const auto middle = free_.lower_bound(Range::right_open(next_, next_ + 1));
         const std::uintptr_t later = find_from(middle, free_.end(), bytes);
         return later != 0 ? later : find_from(free_.begin(), free_.end(), bytes);
     }
-    std::uintptr_t find_from(Ranges::iterator first, Ranges::iterator last, std::size_t bytes) {
+    std::uintptr_t find_from(Ranges::const_iterator first, Ranges::const_iterator last,
+                             std::size_t bytes) {
         for (; first != last; ++first) {
-            const auto [begin, length] = *first;
-            const std::uintptr_t address = base::align_up(begin, alignment_of(bytes));
-            if (address - begin > length || length - (address - begin) < bytes) continue;
-            free_.erase(first);
-            if (address != begin) free_.emplace(begin, address - begin);
-            const std::size_t rest = length - (address - begin) - bytes;
-            if (rest != 0) free_.emplace(address + bytes, rest);
+            const std::uintptr_t address = base::align_up(first->lower(), alignment_of(bytes));
+            if (address > first->upper() || first->upper() - address < bytes) continue;
             next_ = address + bytes;
+            free_.subtract(Range::right_open(address, next_));
             return address;
         }
         return 0;
     }
     void wake_oldest() {
-        auto [address, bytes] = resting_.front();
+        const auto [address, bytes] = resting_.front();
         resting_.pop_front();
         forget_(address, bytes);
-        auto after = free_.lower_bound(address);
-        if (after != free_.end() && address + bytes == after->first) {
-            bytes += after->second;
-            after = free_.erase(after);
-        }
-        if (after != free_.begin()) {
-            const auto before = std::prev(after);
-            if (before->first + before->second == address) {
-                before->second += bytes;
-                return;
-            }
-        }
-        free_.emplace_hint(after, address, bytes);
+        free_.add(Range::right_open(address, address + bytes));
     }
 
     std::uintptr_t begin_ = 0;
     std::size_t bytes_;
     Forget forget_;
-    Ranges free_;  // adjacent ranges are merged
+    Ranges free_;
     std::deque<std::pair<std::uintptr_t, std::size_t>> resting_;
     std::uintptr_t next_ = 0;  // end of the range that was taken last
 };

@@ -144,17 +144,10 @@ std::uint64_t duration_ns(std::size_t bytes, double bytes_per_ns) noexcept {
 }
 
 double bandwidth(const SimulationOptions& options, CopyKind kind) noexcept {
-    switch (kind) {
-        case CopyKind::host_to_device:
-            return options.host_to_device_bytes_per_ns;
-        case CopyKind::device_to_host:
-            return options.device_to_host_bytes_per_ns;
-        case CopyKind::device_to_device:
-            return options.device_to_device_bytes_per_ns;
-        case CopyKind::host_to_host:
-            break;
-    }
-    return options.host_to_host_bytes_per_ns;
+    const double of_kind[] = {
+        options.host_to_host_bytes_per_ns, options.host_to_device_bytes_per_ns,
+        options.device_to_host_bytes_per_ns, options.device_to_device_bytes_per_ns};
+    return of_kind[static_cast<std::size_t>(kind)];
 }
 
 Work copy_work(std::string label, void* to, const void* from, std::size_t bytes, double speed) {

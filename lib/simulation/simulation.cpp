@@ -11,8 +11,7 @@ constexpr int freed_byte = 0xDD;
 
 // A function in a stream may touch any memory, so blocks are painted only while no work is queued.
 bool all_idle(const Scheduler& scheduler) noexcept {
-    return std::all_of(scheduler.streams().begin(), scheduler.streams().end(),
-                       [](const auto& stream) { return stream->idle(); });
+    return std::ranges::all_of(scheduler.streams(), [](auto& stream) { return stream->idle(); });
 }
 
 bool is_there(const SimulatedMemory& memory, const BlockNote& note) noexcept {

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "simulation/hazards/access_checker.hpp"
 #include "simulation/hazards/lifetime_tracker.hpp"
 #include "simulation/simulated_streams.hpp"
 
@@ -30,10 +29,6 @@ inline const SimulationOptions& validated(const SimulationOptions& options) {
 
 inline bool replays(const SimulationOptions& options, const ScheduleDriver* driver) noexcept {
     return driver == nullptr && options.schedule == Schedule::replayed;
-}
-
-inline std::shared_ptr<const Footprint> footprint_of(const Work& work) {
-    return std::make_shared<Footprint>(Footprint{work.reads, work.writes, work.opaque});
 }
 
 // Calls that wait, and calls that allocate or free memory of a device.
@@ -108,7 +103,8 @@ public:
         ordering.spend(options.launch_latency_ns);
         stream.time_ns = std::max(stream.time_ns, ordering.now_ns()) + work.duration_ns;
         QueueEntry entry;
-        if (options.schedule == Schedule::replayed) entry.footprint = footprint_of(work);
+        if (options.schedule == Schedule::replayed)
+            entry.footprint = std::make_shared<Footprint>(work);
         entry.run = std::move(work.run);
         entry.then = std::move(work.then);
         scheduler.give(lock, stream, std::move(entry));
@@ -203,30 +199,15 @@ private:
         if (!is_supported(call)) throw DeviceError(DeviceStatus::not_supported, "");
     }
     bool is_supported(SimulatedCall call) const noexcept {
-        switch (call) {
-            case SimulatedCall::allocate_async:
-            case SimulatedCall::deallocate_async:
-            case SimulatedCall::set_release_threshold:
-            case SimulatedCall::trim_stream_ordered:
-                return options.stream_ordered_allocation;
-            case SimulatedCall::advise_memory:
-            case SimulatedCall::prefetch_memory:
-                return options.managed_storage;
-            case SimulatedCall::reserve_addresses:
-            case SimulatedCall::release_addresses:
-            case SimulatedCall::create_memory:
-            case SimulatedCall::destroy_memory:
-            case SimulatedCall::map_memory:
-            case SimulatedCall::unmap_memory:
-                return options.virtual_memory;
-            case SimulatedCall::begin_capture:
-            case SimulatedCall::end_capture:
-            case SimulatedCall::launch_graph:
-            case SimulatedCall::destroy_graph:
-                return options.graph_capture;
-            default:
-                return true;
-        }
+        using enum SimulatedCall;
+        const auto is_among = [call](SimulatedCall first, SimulatedCall last) {
+            return first <= call && call <= last;
+        };
+        if (is_among(allocate_async, trim_stream_ordered)) return options.stream_ordered_allocation;
+        if (is_among(advise_memory, prefetch_memory)) return options.managed_storage;
+        if (is_among(reserve_addresses, unmap_memory)) return options.virtual_memory;
+        const bool is_of_graph = is_among(begin_capture, destroy_graph) && call != capture_state;
+        return !is_of_graph || options.graph_capture;
     }
     DeviceStatus keep_error(SimulatedCall call, int device, const DeviceError& error) {
         std::string text = "tensorpool: ";

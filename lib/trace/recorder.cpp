@@ -56,8 +56,6 @@ void HolderAnswers::publish(Control& control, std::uint64_t request,
 
 namespace {
 
-constinit base::NeverDestroyed<Recorder> the_recorder;
-
 // Set while the calling thread answers. Its own allocations, in a C library whose malloc a pool
 // serves, then do not start another answer.
 constinit thread_local bool is_answering TENSORPOOL_INITIAL_EXEC = false;
@@ -69,10 +67,6 @@ constinit std::atomic<bool> has_parted = false;
 constinit const Counter no_requests = 0;
 
 }  // namespace
-
-Recorder& recorder() noexcept {
-    return the_recorder.get();
-}
 
 namespace {
 
@@ -265,7 +259,7 @@ void Recorder::hand_over() noexcept {
 
 void Recorder::record(TraceAction action, std::uint64_t source, const void* address,
                       std::size_t bytes, std::size_t alignment) noexcept {
-    the_recorder.get().writer_.record(action, source, address, bytes, alignment);
+    recorder().writer_.record(action, source, address, bytes, alignment);
 }
 
 void Recorder::before_fork() noexcept {

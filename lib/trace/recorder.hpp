@@ -2,6 +2,7 @@
 
 #include <tensorpool/holder_request.hpp>
 
+#include "base/never_destroyed.hpp"
 #include "trace/ring_writer.hpp"
 
 namespace tensorpool::trace {
@@ -154,6 +155,8 @@ private:
     std::uint64_t answered_ = 0;  // the hook holds another value after a recording was given up
 };
 
-Recorder& recorder() noexcept;
+inline Recorder& recorder() noexcept {
+    return base::the_only<Recorder>.get();
+}
 
 }  // namespace tensorpool::trace

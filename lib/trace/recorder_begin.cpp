@@ -69,8 +69,8 @@ void name_everything(Rings& rings) noexcept {
 
 void hide_quick_paths() noexcept {
     blocks::thread_registry().hide_caches();
-    arena::arena_registry().hide_quick_paths();
-    arena::scratch_registry().hide_quick_paths();
+    arena::arena_registry().show_quick_paths(false);
+    arena::scratch_registry().show_quick_paths(false);
 }
 
 }  // namespace
@@ -109,8 +109,8 @@ bool Recorder::begin(Target target, bool from_start) noexcept {
 // Where a memory tool is present, the inline paths stay hidden from the first use on.
 void Recorder::show_quick_paths() noexcept {
     if (platform::has_memory_tool()) return;
-    arena::scratch_registry().show_quick_paths();
-    arena::arena_registry().show_quick_paths();
+    arena::scratch_registry().show_quick_paths(true);
+    arena::arena_registry().show_quick_paths(true);
     blocks::thread_registry().show_caches();
 }
 

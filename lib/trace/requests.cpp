@@ -19,10 +19,30 @@ void request_profile_interval(std::uint64_t process, std::size_t bytes) {
     trace::announce_request(view.control());
 }
 
-struct TrimRequest::State {
+namespace {
+
+/// A request that was sent.
+struct Sent {
     trace::RingView view;
+    std::uint64_t process = 0;
     std::uint64_t number = 0;
 };
+
+template <class State>
+std::unique_ptr<State> send(std::uint64_t process, const char* what,
+                            trace::Counter trace::Control::*asked) {
+    auto state = std::make_unique<State>();
+    state->view = trace::open_for_request(process, what);
+    state->process = process;
+    trace::Control& control = state->view.control();
+    state->number = (control.*asked).fetch_add(1, std::memory_order_relaxed) + 1;
+    trace::announce_request(control);
+    return state;
+}
+
+}  // namespace
+
+struct TrimRequest::State : Sent {};
 
 TrimRequest::TrimRequest(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 TrimRequest::TrimRequest(TrimRequest&&) noexcept = default;
@@ -30,12 +50,7 @@ TrimRequest& TrimRequest::operator=(TrimRequest&&) noexcept = default;
 TrimRequest::~TrimRequest() = default;
 
 TrimRequest TrimRequest::ask(std::uint64_t process) {
-    auto state = std::make_unique<State>();
-    state->view = trace::open_for_request(process, "to trim");
-    trace::Control& control = state->view.control();
-    state->number = control.trims_asked.fetch_add(1, std::memory_order_relaxed) + 1;
-    trace::announce_request(control);
-    return TrimRequest(std::move(state));
+    return TrimRequest(send<State>(process, "to trim", &trace::Control::trims_asked));
 }
 
 std::optional<std::uint64_t> TrimRequest::trimmed_bytes() const noexcept {
@@ -57,11 +72,7 @@ std::string text_in(const platform::ObservedFile& file, std::uint64_t bytes) {
 
 }  // namespace
 
-struct HolderRequest::State {
-    trace::RingView view;
-    std::uint64_t process = 0;
-    std::uint64_t number = 0;
-};
+struct HolderRequest::State : Sent {};
 
 HolderRequest::HolderRequest(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 HolderRequest::HolderRequest(HolderRequest&&) noexcept = default;
@@ -69,13 +80,7 @@ HolderRequest& HolderRequest::operator=(HolderRequest&&) noexcept = default;
 HolderRequest::~HolderRequest() = default;
 
 HolderRequest HolderRequest::ask(std::uint64_t process) {
-    auto state = std::make_unique<State>();
-    state->view = trace::open_for_request(process, "to name holders");
-    state->process = process;
-    trace::Control& control = state->view.control();
-    state->number = control.holders_asked.fetch_add(1, std::memory_order_relaxed) + 1;
-    trace::announce_request(control);
-    return HolderRequest(std::move(state));
+    return HolderRequest(send<State>(process, "to name holders", &trace::Control::holders_asked));
 }
 
 std::optional<std::string> HolderRequest::answer() const {

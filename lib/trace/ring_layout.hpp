@@ -59,6 +59,27 @@ inline constexpr std::size_t ring_bytes = ring_entries * sizeof(TraceEntry);
 inline constexpr std::size_t rings_bytes = rings_offset + ring_count * ring_bytes;
 static_assert(sizeof(RingsHeader) <= heads_offset);
 
+/// What rings consist of, for a class with a function `memory`, which returns where they begin.
+template <class Owner>
+class RingTables {
+public:
+    /// REQUIRES, for all functions: there is memory.
+    RingsHeader& header() const noexcept { return *at<RingsHeader>(0); }
+    RingHead& head(std::size_t ring) const noexcept { return at<RingHead>(heads_offset)[ring]; }
+    TraceEntry* entries(std::size_t ring) const noexcept {
+        return at<TraceEntry>(rings_offset + ring * ring_bytes);
+    }
+    TraceName* name_table() const noexcept { return at<TraceName>(names_offset); }
+    TraceModule* module_table() const noexcept { return at<TraceModule>(modules_offset); }
+
+private:
+    template <class T>
+    T* at(std::size_t offset) const noexcept {
+        void* const memory = static_cast<const Owner*>(this)->memory();
+        return reinterpret_cast<T*>(static_cast<std::byte*>(memory) + offset);
+    }
+};
+
 /// Returns the number up to which a writer may write. The writer is about to write entry `next`,
 /// found the reader at `tail`, and its ring has `entries` entries. Returns `next` if there is no
 /// room, or if `tail` is an impossible value.

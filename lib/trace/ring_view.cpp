@@ -31,55 +31,32 @@ std::optional<std::string> problem_of(const platform::ObservedFile& file, const 
 
 }  // namespace
 
-RingView::RingView(RingView&& other) noexcept
-    : control_file_(std::move(other.control_file_)),
-      rings_file_(std::move(other.rings_file_)),
-      control_(std::exchange(other.control_, nullptr)),
-      rings_(std::exchange(other.rings_, nullptr)) {}
-
-RingView& RingView::operator=(RingView&& other) noexcept {
-    std::swap(control_file_, other.control_file_);
-    std::swap(rings_file_, other.rings_file_);
-    std::swap(control_, other.control_);
-    std::swap(rings_, other.rings_);
-    return *this;
-}
-
-RingView::~RingView() {
-    if (control_ != nullptr) platform::unmap(control_, control_bytes);
-    if (rings_ != nullptr) platform::unmap(const_cast<void*>(rings_), rings_bytes);
-}
-
 std::optional<std::string> RingView::open_control(platform::ObservedFile file, Purpose purpose) {
     if (auto problem = problem_of(file, "control", control_bytes)) return problem;
     platform::ObservedFile writable = file.reopen_for_writing();
     if (!writable) return "its control cannot be written";
     if (purpose == Purpose::record && !writable.hold_lock())
         return "it is recorded already, by another process";
-    auto* const control = static_cast<Control*>(writable.map_for_writing(control_bytes));
+    decltype(control_) control(static_cast<Control*>(writable.map_for_writing(control_bytes)));
     if (control == nullptr) return "its control cannot be mapped";
-    if (read(control->magic) != control_magic || read(control->version) != control_version) {
-        const std::uint64_t version = read(control->version);
-        platform::unmap(control, control_bytes);
+    const std::uint64_t version = read(control->version);
+    if (read(control->magic) != control_magic || version != control_version)
         return unlike("control's version", version, control_version);
-    }
     control_file_ = std::move(writable);
-    control_ = control;
+    control_ = std::move(control);
     return std::nullopt;
 }
 
 std::optional<std::string> RingView::open_rings(platform::ObservedFile file) {
     if (auto problem = problem_of(file, "rings", rings_bytes)) return problem;
-    const void* const rings = file.map(rings_bytes);
+    decltype(rings_) rings(const_cast<void*>(file.map(rings_bytes)));
     if (rings == nullptr) return "its rings cannot be mapped";
-    const auto& header = *static_cast<const RingsHeader*>(rings);
-    if (read(header.magic) != rings_magic || read(header.version) != rings_version) {
-        const std::uint64_t version = read(header.version);
-        platform::unmap(const_cast<void*>(rings), rings_bytes);
+    const auto& header = *static_cast<const RingsHeader*>(rings.get());
+    const std::uint64_t version = read(header.version);
+    if (read(header.magic) != rings_magic || version != rings_version)
         return unlike("rings' version", version, rings_version);
-    }
     rings_file_ = std::move(file);
-    rings_ = rings;
+    rings_ = std::move(rings);
     return std::nullopt;
 }
 

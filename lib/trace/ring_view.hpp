@@ -11,13 +11,8 @@ namespace tensorpool::trace {
 
 /// The mapped rings and control of another process. Both are sealed, so that no change of the files
 /// raises a signal. Counts in them are clipped to their bounds.
-class RingView {
+class RingView : public RingTables<RingView> {
 public:
-    RingView() noexcept = default;
-    RingView(RingView&& other) noexcept;
-    RingView& operator=(RingView&& other) noexcept;
-    ~RingView();
-
     /// Only one process at a time may record another. Any process may send other requests.
     enum class Purpose : bool { record, request };
     /// Both return nothing if the file can be used, and otherwise what was found and what was
@@ -28,37 +23,29 @@ public:
 
     /// Takes the rings from another view, which then has none.
     void take_rings_of(RingView& other) noexcept {
-        std::swap(rings_file_, other.rings_file_);
-        std::swap(rings_, other.rings_);
+        rings_file_ = std::move(other.rings_file_);
+        rings_ = std::move(other.rings_);
     }
 
     bool has_rings() const noexcept { return rings_ != nullptr; }
     Control& control() const noexcept { return *control_; }
-    const RingsHeader& header() const noexcept { return *at<RingsHeader>(0); }
+    void* memory() const noexcept { return rings_.get(); }
 
     /// Counts, clipped to the size of the tables.
     std::size_t rings() const noexcept;
     std::size_t names() const noexcept;
     std::size_t modules() const noexcept;
-    const RingHead& head(std::size_t ring) const noexcept {
-        return *at<RingHead>(heads_offset + ring * sizeof(RingHead));
-    }
-    const TraceEntry* entries(std::size_t ring) const noexcept {
-        return at<TraceEntry>(rings_offset + ring * ring_bytes);
-    }
-    const TraceName* name_table() const noexcept { return at<TraceName>(names_offset); }
-    const TraceModule* module_table() const noexcept { return at<TraceModule>(modules_offset); }
 
 private:
-    template <class T>
-    const T* at(std::size_t offset) const noexcept {
-        return reinterpret_cast<const T*>(static_cast<const std::byte*>(rings_) + offset);
-    }
+    template <std::size_t bytes>
+    struct Unmap {
+        void operator()(void* memory) const noexcept { platform::unmap(memory, bytes); }
+    };
 
     platform::ObservedFile control_file_;  // holds the lock of the reader
     platform::ObservedFile rings_file_;
-    Control* control_ = nullptr;
-    const void* rings_ = nullptr;
+    std::unique_ptr<Control, Unmap<control_bytes>> control_;
+    std::unique_ptr<void, Unmap<rings_bytes>> rings_;
 };
 
 /// Throws an AttachError that names the process. 0 stands for a process without a known number.

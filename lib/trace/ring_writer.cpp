@@ -63,26 +63,13 @@ void RingWriter::write_stack(OwnRing& own) noexcept {
         some.action = TraceAction::frames;
         some.count = static_cast<std::uint8_t>(std::min<std::size_t>(3, count - i));
         some.last = i + 3 >= count ? 1 : 0;
-        for (std::size_t k = 0; k < some.count; ++k) some.frames[k] = name_frame(frames[i + k]);
+        for (std::size_t k = 0; k < some.count; ++k) {
+            some.frames[k] = platform::word_of<48, sizeof(TraceModule::path) - 1>(
+                frames[i + k],
+                [&](std::string_view path) { return recording_.rings.number_of_module(path); });
+        }
         own.write(std::bit_cast<TraceEntry>(some));
     }
-}
-
-// Returns module and offset, which keep their meaning after the process has ended; the bare address
-// if no file holds the code. For a Python call, its function counts as module and its line as
-// offset.
-std::uint64_t RingWriter::name_frame(const platform::ProgramFrame& frame) noexcept {
-    constexpr unsigned offset_bits = 48;
-    constexpr std::uint64_t offset_mask = (std::uint64_t{1} << offset_bits) - 1;
-    if (frame.python_code != nullptr) {
-        char name[sizeof(TraceModule::path) - 1];
-        const std::size_t length = platform::name_python_code(frame.python_code, name, sizeof name);
-        return recording_.rings.number_of_module({name, length}) << offset_bits | frame.line;
-    }
-    const platform::CodeOrigin code = platform::find_code(frame.address);
-    if (code.path == nullptr) return frame.address & offset_mask;
-    const std::uint64_t module = recording_.rings.number_of_module(code.path);
-    return module << offset_bits | ((module == 0 ? frame.address : code.offset) & offset_mask);
 }
 
 // Called ahead of time, since it may allocate in a C library whose malloc a pool serves.

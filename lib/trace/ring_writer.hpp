@@ -75,8 +75,6 @@ class RingWriter {
 public:
     constexpr RingWriter(Recording& recording, TraceFile& file) noexcept
         : recording_(recording), file_(file) {}
-    RingWriter(const RingWriter&) = delete;
-    RingWriter& operator=(const RingWriter&) = delete;
 
     /// Puts one entry into the calling thread's ring. If there is no room, drops and counts it.
     void record(TraceAction action, std::uint64_t source, const void* address, std::size_t bytes,
@@ -98,7 +96,6 @@ private:
     bool find_room(OwnRing& own) noexcept;
     bool is_read(OwnRing& own) noexcept;
     void write_stack(OwnRing& own) noexcept;
-    std::uint64_t name_frame(const platform::ProgramFrame& frame) noexcept;
 
     Recording& recording_;
     TraceFile& file_;

@@ -90,14 +90,15 @@ Rings::Taken Rings::take() noexcept {
 void Rings::name(TraceSource kind, std::uint64_t source, std::string_view name) noexcept {
     const std::lock_guard guard(mutex_);
     const std::size_t count = header().names.load(relaxed);
-    const auto* const known = std::find_if(
-        names(), names() + count, [&](const TraceName& one) { return one.source == source; });
-    if (known != names() + count) return;
+    const auto* const known =
+        std::find_if(name_table(), name_table() + count,
+                     [&](const TraceName& one) { return one.source == source; });
+    if (known != name_table() + count) return;
     if (count == name_count) {
         header().names_dropped.fetch_add(1, relaxed);
         return;
     }
-    TraceName& added = names()[count];
+    TraceName& added = name_table()[count];
     added = {.source = source, .kind = kind, .reserved = 0, .text = {}};
     store_text(added.text, name);
     header().names.store(count + 1, std::memory_order_release);
@@ -108,15 +109,15 @@ std::uint64_t Rings::number_of_module(std::string_view path) noexcept {
     for (std::size_t at = hash_of(path);; ++at) {
         std::uint16_t& number = module_numbers_[at % std::size(module_numbers_)];
         if (number == 0) return number = add_module(path);
-        if (has_text(modules()[number - 1].path, path)) return number;
+        if (has_text(module_table()[number - 1].path, path)) return number;
     }
 }
 
 std::uint16_t Rings::add_module(std::string_view path) noexcept {
     const std::size_t count = header().modules.load(relaxed);
     if (count == module_count) return 0;
-    modules()[count].number = count + 1;
-    store_text(modules()[count].path, path);
+    module_table()[count].number = count + 1;
+    store_text(module_table()[count].path, path);
     header().modules.store(count + 1, std::memory_order_release);
     return static_cast<std::uint16_t>(count + 1);
 }

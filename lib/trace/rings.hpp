@@ -1,14 +1,13 @@
 #pragma once
 
-#include <mutex>
-
+#include "base/lockable.hpp"
 #include "events/recorder_hooks.hpp"
 #include "trace/ring_layout.hpp"
 
 namespace tensorpool::trace {
 
 /// The rings of one recording, and which of them are taken. Thread-safe.
-class Rings {
+class Rings : public RingTables<Rings>, public base::Lockable {
 public:
     constexpr Rings() noexcept = default;
 
@@ -43,32 +42,14 @@ public:
     /// Returns the number of a module, from 1; 0 if there is no room for it.
     std::uint64_t number_of_module(std::string_view path) noexcept;
 
-    /// REQUIRES, for this and the functions below: `is_made()`.
-    RingsHeader& header() const noexcept { return *at<RingsHeader>(0); }
-    RingHead& head(std::size_t ring) const noexcept {
-        return *at<RingHead>(heads_offset + ring * sizeof(RingHead));
-    }
-    TraceEntry* entries(std::size_t ring) const noexcept {
-        return at<TraceEntry>(rings_offset + ring * ring_bytes);
-    }
-    TraceName* names() const noexcept { return at<TraceName>(names_offset); }
-    TraceModule* modules() const noexcept { return at<TraceModule>(modules_offset); }
+    void* memory() const noexcept { return memory_.address; }
     bool is_made() const noexcept { return memory_.address != nullptr; }
     int file() const noexcept { return memory_.file; }
 
-    /// Locks and unlocks the rings around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     std::uint16_t add_module(std::string_view path) noexcept;
-    template <class T>
-    T* at(std::size_t offset) const noexcept {
-        return reinterpret_cast<T*>(static_cast<std::byte*>(memory_.address) + offset);
-    }
 
     platform::SharedMemory memory_;
-    std::mutex mutex_;
     // Under mutex_. A bit for each ring that a thread has taken.
     std::uint64_t taken_[ring_count / 64] = {};
     // Numbers of modules, by the hash of the path and from there on; 0: free. Half of it stays

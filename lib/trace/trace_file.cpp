@@ -88,13 +88,13 @@ bool TraceFile::write_names() noexcept {
     const std::uint64_t names = recording_.rings.header().names.load(std::memory_order_acquire);
     const std::uint64_t modules = recording_.rings.header().modules.load(std::memory_order_acquire);
     if (names != names_written_ &&
-        !write_chunk(TraceChunkKind::names, 0, recording_.rings.names() + names_written_,
+        !write_chunk(TraceChunkKind::names, 0, recording_.rings.name_table() + names_written_,
                      (names - names_written_) * sizeof(TraceName))) {
         return false;
     }
     names_written_ = names;
     if (modules != modules_written_ &&
-        !write_chunk(TraceChunkKind::modules, 0, recording_.rings.modules() + modules_written_,
+        !write_chunk(TraceChunkKind::modules, 0, recording_.rings.module_table() + modules_written_,
                      (modules - modules_written_) * sizeof(TraceModule))) {
         return false;
     }

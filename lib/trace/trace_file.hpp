@@ -22,7 +22,7 @@ inline std::uint64_t steady_unix_ns() noexcept {
 
 /// The file of a recording. A thread whose ring is full writes the ring out, uncompressed. The
 /// thread that ends the process writes out all rings.
-class TraceFile {
+class TraceFile : public base::Lockable {
 public:
     constexpr explicit TraceFile(Recording& recording) noexcept : recording_(recording) {}
 
@@ -36,9 +36,6 @@ public:
     /// Writes all rings out and marks the end of the recording.
     void finish() noexcept;
 
-    /// Locks and unlocks the file around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
     /// Closes the file in the child of a fork, which does not write to it. REQUIRES: locked.
     void forget() noexcept;
 
@@ -56,8 +53,7 @@ private:
     Recording& recording_;
     platform::TraceOutput output_;
     std::atomic<bool> writes_[ring_count] = {};  // set by the thread that writes the ring out
-    std::mutex mutex_;
-    std::uint64_t names_written_ = 0;  // under mutex_, like the next
+    std::uint64_t names_written_ = 0;            // under mutex_, like the next
     std::uint64_t modules_written_ = 0;
 };
 

@@ -39,8 +39,8 @@ TEST_F(ArenaLocks, CallsOfTheRegistryWaitForAFork) {
     std::unique_ptr<Arena> arena;
     EXPECT_TRUE(waits_for(fork, [&] { arena = std::make_unique<Arena>(testing::bare_options()); }));
     ASSERT_NE(arena, nullptr);
-    EXPECT_TRUE(waits_for(fork, [] { arena_registry().hide_quick_paths(); }));
-    EXPECT_TRUE(waits_for(fork, [] { arena_registry().show_quick_paths(); }));
+    EXPECT_TRUE(waits_for(fork, [] { arena_registry().show_quick_paths(false); }));
+    EXPECT_TRUE(waits_for(fork, [] { arena_registry().show_quick_paths(true); }));
     EXPECT_TRUE(waits_for(fork, [&] { arena.reset(); }));
 }
 

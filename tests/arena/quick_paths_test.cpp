@@ -37,12 +37,12 @@ protected:
         events::recorder_hooks.record = nullptr;
     }
     static void hide() {
-        arena::arena_registry().hide_quick_paths();
-        arena::scratch_registry().hide_quick_paths();
+        arena::arena_registry().show_quick_paths(false);
+        arena::scratch_registry().show_quick_paths(false);
     }
     static void show() {
-        arena::scratch_registry().show_quick_paths();
-        arena::arena_registry().show_quick_paths();
+        arena::scratch_registry().show_quick_paths(true);
+        arena::arena_registry().show_quick_paths(true);
     }
     static unsigned count(TraceAction action) { return counts_[action]; }
 

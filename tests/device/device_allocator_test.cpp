@@ -17,7 +17,7 @@
 #include <tensorpool/device/simulated_backend.hpp>
 #include <tensorpool/pooled_array.hpp>
 
-#include "device/dlpack_devices.hpp"
+#include "device/device_types.hpp"
 #include "device/runtime/put_in_backend.hpp"
 
 namespace tensorpool {

@@ -19,22 +19,26 @@ namespace {
 int frees = 0;
 bool loader_allocates = false;
 void* of_loader = nullptr;
-char next_block[100];
+char the_block[100];
+
+int refusals = 0;
+int trims = 0;
+bool pools_have_memory = true;
 
 void* fake_malloc(std::size_t) noexcept {
-    return next_block;
+    return refusals != 0 && refusals-- != 0 ? nullptr : the_block;
 }
 void* fake_calloc(std::size_t, std::size_t) noexcept {
-    return next_block;
+    return the_block;
 }
 void* fake_realloc(void*, std::size_t) noexcept {
-    return next_block;
+    return the_block;
 }
 void fake_free(void*) noexcept {
     ++frees;
 }
 int fake_posix_memalign(void** to, std::size_t, std::size_t) noexcept {
-    *to = next_block;
+    *to = the_block;
     return 0;
 }
 std::size_t fake_usable_size(void*) noexcept {
@@ -68,24 +72,29 @@ void* platform::next_function(const char* name) noexcept {
     return wanted == "malloc_usable_size" ? reinterpret_cast<void*>(fake_usable_size) : nullptr;
 }
 
+bool interpose::gave_memory_back() noexcept {
+    ++trims;
+    return pools_have_memory;
+}
+
 namespace {
 
 void expect_found() {
-    EXPECT_EQ(interpose::next_malloc(1), next_block);
-    EXPECT_EQ(interpose::next_calloc(1, 1), next_block);
-    EXPECT_EQ(interpose::next_realloc(next_block, 1), next_block);
-    EXPECT_EQ(interpose::next_usable_size(next_block), 77U);
+    EXPECT_EQ(interpose::next_malloc(1), the_block);
+    EXPECT_EQ(interpose::next_calloc(1, 1), the_block);
+    EXPECT_EQ(interpose::next_realloc(the_block, 1), the_block);
+    EXPECT_EQ(interpose::next_usable_size(the_block), 77U);
     void* aligned = nullptr;
     EXPECT_EQ(interpose::next_posix_memalign(&aligned, 64, 1), 0);
-    EXPECT_EQ(aligned, next_block);
-    interpose::next_free(next_block);
+    EXPECT_EQ(aligned, the_block);
+    interpose::next_free(the_block);
     EXPECT_EQ(frees, 1);
 }
 
 TEST(NextAllocator, IsFoundAtTheFirstCall) {
     expect_found();
     EXPECT_FALSE(interpose::bootstrap_buffer_is_used());
-    EXPECT_EQ(interpose::next_allocator.free.load(), fake_free) << "frees do not check the buffer";
+    EXPECT_EQ(interpose::next_free.get(), fake_free) << "frees do not check the buffer";
 }
 
 TEST(NextAllocator, IsFoundWithALoaderThatAllocates) {
@@ -93,15 +102,32 @@ TEST(NextAllocator, IsFoundWithALoaderThatAllocates) {
     expect_found();
     ASSERT_TRUE(interpose::is_in_bootstrap_buffer(of_loader));
     EXPECT_EQ(interpose::next_usable_size(of_loader), 100U);
-    EXPECT_EQ(interpose::next_realloc(of_loader, 50), next_block);
-    EXPECT_STREQ(next_block, "of the loader");
+    EXPECT_EQ(interpose::next_realloc(of_loader, 50), the_block);
+    EXPECT_STREQ(the_block, "of the loader");
     interpose::next_free(of_loader);
     EXPECT_EQ(frees, 1) << "blocks in the buffer are never freed";
 }
 
 TEST(NextAllocator, EachFunctionMayComeFirst) {
     interpose::next_free(nullptr);
-    EXPECT_EQ(interpose::next_realloc(nullptr, 1), next_block);
+    EXPECT_EQ(interpose::next_realloc(nullptr, 1), the_block);
+}
+
+TEST(NextAllocator, IsAskedAgainAfterPoolsGaveMemoryBack) {
+    EXPECT_EQ(interpose::next_malloc(1), the_block);
+    EXPECT_EQ(trims, 0);
+    refusals = 1;
+    EXPECT_EQ(interpose::next_malloc(1), the_block);
+    EXPECT_EQ(trims, 1);
+    refusals = 2;
+    EXPECT_EQ(interpose::next_malloc(1), nullptr) << "it is asked twice at most";
+    refusals = 0;
+    refusals = 1;
+    pools_have_memory = false;
+    EXPECT_EQ(interpose::next_malloc(1), nullptr) << "no pool has free memory";
+    refusals = 1;
+    EXPECT_EQ(interpose::next_malloc(0), nullptr);
+    EXPECT_EQ(trims, 3) << "nothing is wanted";
 }
 
 TEST(BootstrapBuffer, ServesZeroedBlocksUntilFull) {

@@ -12,7 +12,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "pages/page_map.hpp"
 #include "pool/pool.hpp"
 

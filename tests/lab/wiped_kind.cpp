@@ -3,7 +3,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "kinds/large_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "platform/tools/memory_tools.hpp"
 
@@ -15,8 +15,6 @@ using kinds::PoolParts;
 using kinds::Request;
 using pages::PageEntry;
 using pages::Span;
-
-constexpr WipedKind wiped_kind;
 
 bool takes(const PoolParts&, const Request& request) noexcept {
     return request.alignment >= WipedKind::alignment;
@@ -37,14 +35,8 @@ bool is_wiped(const PoolParts& pool, PageEntry entry) noexcept {
     return entry.kind() == WipedKind::number && pool.owns(entry);
 }
 
-// The one registration. It comes before the first pool, which tests make.
-[[maybe_unused]] const bool is_added =
-    (kinds::add(WipedKind::number, wiped_kind, {takes, allocate}), true);
-
-}  // namespace
-
-bool WipedKind::free(PoolParts& pool, void* p, PageEntry entry, const kinds::Stated& stated,
-                     pages::Changes& changes) const noexcept {
+bool free(PoolParts& pool, void* p, PageEntry entry, const kinds::Stated& stated,
+          pages::Changes& changes) noexcept {
     Span& span = *entry.span();
     if (p != pool.large.address_of(span) || !stated.agrees(detail::bucket_count)) {
         kinds::report_free(pool, p, stated);
@@ -63,7 +55,7 @@ bool WipedKind::free(PoolParts& pool, void* p, PageEntry entry, const kinds::Sta
     return true;
 }
 
-Found WipedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept {
+Found find(PoolParts& pool, const void* p, PageEntry) noexcept {
     const std::lock_guard guard(pool.heap.space());
     const PageEntry entry = pool.entry(p);
     if (!is_wiped(pool, entry)) return {};
@@ -75,8 +67,16 @@ Found WipedKind::find(PoolParts& pool, const void* p, PageEntry) const noexcept 
             .requested = span.requested_bytes.load(std::memory_order_relaxed)};
 }
 
-std::size_t WipedKind::recorded_bytes(const void*, PageEntry entry) const noexcept {
+std::size_t recorded_bytes(const void*, PageEntry entry) noexcept {
     return entry.span()->bytes();
 }
 
+// The content moves when a block is resized, so that what is left is overwritten.
+constexpr kinds::Kind wiped_kind{free, find, kinds::always_moves, recorded_bytes};
+
+// The one registration. It comes before the first pool, which tests make.
+[[maybe_unused]] const bool is_added =
+    (kinds::add(WipedKind::number, wiped_kind, {takes, allocate}), true);
+
+}  // namespace
 }  // namespace tensorpool::lab

@@ -7,23 +7,11 @@ namespace tensorpool::lab {
 /// A sample of a kind of blocks that lies in a folder of its own: blocks of whole pages whose
 /// content is overwritten with zeros when they are freed, for keys and the like. Requests with an
 /// alignment of `alignment` bytes or more get them.
-class WipedKind final : public kinds::Kind {
-public:
+struct WipedKind {
     static constexpr std::size_t alignment = std::size_t{32} << 10;
     /// Its number in the page map, behind the buckets of the third series.
     static constexpr auto number =
         static_cast<pages::PageKind>(2 * pages::kinds_of_series + detail::bucket_count + 1);
-
-    bool free(kinds::PoolParts& pool, void* p, pages::PageEntry entry, const kinds::Stated& stated,
-              pages::Changes& changes) const noexcept override;
-    kinds::Found find(kinds::PoolParts& pool, const void* p,
-                      pages::PageEntry entry) const noexcept override;
-    /// The content moves, so that what is left is overwritten.
-    void* resize(kinds::PoolParts&, void*, const kinds::Found&,
-                 std::size_t) const noexcept override {
-        return nullptr;
-    }
-    std::size_t recorded_bytes(const void* p, pages::PageEntry entry) const noexcept override;
 };
 
 }  // namespace tensorpool::lab

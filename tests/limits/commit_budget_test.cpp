@@ -81,9 +81,11 @@ TEST(CommitBudget, OtherResidentMemoryDoesNotCountAsAvailable) {
 TEST(CommitBudget, RetriesWithoutSurplusIfSystemRefuses) {
     FakeSystem::set(100 * mib, 0);
     CommitBudget budget(FakeSystem::source());
+    CommitAccount account(budget);
     std::vector<std::size_t> tried;
     const auto get_at_most = [&](std::size_t limit) {
-        return budget.take_and_get(mib, 4 * mib, 0.75, 4096, [&](std::size_t bytes) {
+        BudgetRequest request;
+        return account.take_and_get(mib, 4 * mib, 0.75, 4096, request, [&](std::size_t bytes) {
             tried.push_back(bytes);
             return bytes <= limit;
         });

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "plan/learned_plan.hpp"
-#include "plan/plan_file.hpp"
 
 namespace tensorpool::planned::testing {
 namespace {

@@ -4,8 +4,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plan/learned_plan.hpp"
-#include "plan/plan_file.hpp"
 #include "plan/plans.hpp"
 
 namespace tensorpool::planned {

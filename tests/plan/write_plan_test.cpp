@@ -3,7 +3,6 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "plan/plan_file.hpp"
 #include "plan/plans.hpp"
 
 namespace tensorpool::planned {

@@ -11,11 +11,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "platform/memory/numa_policy.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
@@ -139,7 +141,8 @@ TEST(LinuxCommitAnew, ResetsPagesPoliciesAndLocks) {
     const Mapping memory(16 * mib, 2 * mib);
     const int usual = policy_at(memory.begin);
     *memory.begin = 7;
-    const bool has_policies = interleave_numa_nodes(memory.begin, memory.bytes);
+    const bool has_policies =
+        set_numa_policy(memory.begin, memory.bytes, NumaPolicy::interleave, 0);
     EXPECT_EQ(policy_at(memory.begin) != usual, has_policies);
     (void)prefer_huge_pages(memory.begin, memory.bytes);
     (void)syscall(SYS_mlock, memory.begin, page_bytes());
@@ -228,23 +231,23 @@ TEST(LinuxNuma, HasAtLeastOneNode) {
 TEST(LinuxNuma, PreferSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
     // A container may forbid this, which the result must report.
-    const bool done = prefer_numa_node(memory.begin, memory.bytes, 0);
+    const bool done = set_numa_policy(memory.begin, memory.bytes, NumaPolicy::prefer, 0);
     EXPECT_EQ(policy_of(memory.begin), done ? 1 : 0);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
 }
 
 TEST(LinuxNuma, InterleaveSetsPolicyOfRange) {
     const Mapping memory(4 * page_bytes());
-    const bool done = interleave_numa_nodes(memory.begin, memory.bytes);
+    const bool done = set_numa_policy(memory.begin, memory.bytes, NumaPolicy::interleave, 0);
     EXPECT_EQ(policy_of(memory.begin), done ? 3 : 0);
     EXPECT_TRUE(prefault(memory.begin, memory.bytes));
 }
 
 TEST(LinuxNuma, RejectsMissingNode) {
     const Mapping memory(page_bytes());
-    EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1023));
-    EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, 1024));
-    EXPECT_FALSE(prefer_numa_node(memory.begin, memory.bytes, UINT32_MAX));
+    EXPECT_FALSE(set_numa_policy(memory.begin, memory.bytes, NumaPolicy::prefer, 1023));
+    EXPECT_FALSE(set_numa_policy(memory.begin, memory.bytes, NumaPolicy::prefer, 1024));
+    EXPECT_FALSE(set_numa_policy(memory.begin, memory.bytes, NumaPolicy::prefer, UINT32_MAX));
 }
 
 // Limits -----------------------------------------------------------------------------------------

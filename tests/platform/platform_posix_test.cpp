@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/alignment.hpp"
+#include "platform/memory/numa_policy.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"
 
@@ -220,8 +221,8 @@ TEST(Errno, IsPreservedByFailingCalls) {
     release(gone, page_bytes());
     EXPECT_FALSE(commit(gone, page_bytes()));
     release(static_cast<char*>(gone) + 1, page_bytes());
-    prefer_numa_node(gone, page_bytes(), 5000);
-    interleave_numa_nodes(gone, page_bytes());
+    set_numa_policy(gone, page_bytes(), NumaPolicy::prefer, 5000);
+    set_numa_policy(gone, page_bytes(), NumaPolicy::interleave, 0);
     prefer_huge_pages(gone, 2 * huge_page_bytes);
     numa_node_count();
     total_memory();

@@ -1,4 +1,4 @@
-// Pool::lengthen: blocks of whole pages that grow without a copy.
+// Pool::resize_pages: blocks of whole pages that grow and shrink without a copy.
 
 #include <tensorpool/memory_pool.hpp>
 
@@ -6,6 +6,9 @@
 
 #include <cstring>
 #include <vector>
+
+#include <tensorpool/budget.hpp>
+#include <tensorpool/statistics_scope.hpp>
 
 #include "platform/platform.hpp"
 #include "pool/check_levels.hpp"
@@ -116,6 +119,83 @@ TEST(PoolLengthenLimit, GrowthBeyondMaxAllocationIsRefusedAndCounted) {
     EXPECT_EQ(pool.usable_size(block), mib);
     EXPECT_EQ(pool.statistics().failures, 1U);
     pool.deallocate(block, mib);
+}
+
+class PoolShorten : public PoolLengthen {};
+
+INSTANTIATE_TEST_SUITE_P(Checks, PoolShorten, testing::check_levels(), testing::name_of_level);
+
+TEST_P(PoolShorten, BlockShrinksInPlaceAndItsEndIsFree) {
+    unsigned char* const block = filled_block(8 * mib, 5);
+    const PoolStatistics before = pool_.statistics();
+    EXPECT_EQ(pool_.reallocate(block, 8 * mib, 3 * mib), block);
+    EXPECT_TRUE(is_filled(block, 3 * mib, 5));
+    EXPECT_EQ(pool_.usable_size(block), 3 * mib);
+    const PoolStatistics after = pool_.statistics();
+    EXPECT_EQ(after.in_use_bytes, before.in_use_bytes - 5 * mib);
+    EXPECT_EQ(after.capacity_bytes, before.capacity_bytes);
+    EXPECT_EQ(after.large.allocations, before.large.allocations);
+    EXPECT_EQ(after.large.deallocations, before.large.deallocations);
+    void* const in_its_end = pool_.allocate(4 * mib);
+    EXPECT_EQ(pool_.statistics().capacity_bytes, before.capacity_bytes);
+    std::memset(in_its_end, 6, 4 * mib);
+    EXPECT_TRUE(is_filled(block, 3 * mib, 5));
+    pool_.deallocate(in_its_end, 4 * mib);
+    pool_.deallocate(block, 3 * mib);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolShorten, BlockShrinksInAPoolWithoutRoomForACopy) {
+    MemoryPool pool({.max_capacity = 100 * mib, .checks = GetParam()});
+    void* const block = pool.allocate(80 * mib);
+    EXPECT_EQ(pool.reallocate(block, 80 * mib, 30 * mib), block);
+    void* const other = pool.allocate(60 * mib);
+    pool.deallocate(other, 60 * mib);
+    pool.deallocate(block, 30 * mib);
+    EXPECT_EQ(pool.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolShorten, BlockGrowsAgainIntoWhatItGaveBack) {
+    unsigned char* const block = filled_block(8 * mib, 5);
+    ASSERT_EQ(pool_.reallocate(block, 8 * mib, 2 * mib), block);
+    EXPECT_EQ(pool_.reallocate(block, 2 * mib, 8 * mib), block);
+    EXPECT_TRUE(is_filled(block, 2 * mib, 5));
+    std::memset(block, 7, 8 * mib);
+    pool_.deallocate(block, 8 * mib);
+    EXPECT_EQ(pool_.get_total_allocated(), 0U);
+}
+
+TEST_P(PoolShorten, AddressesBehindAreNotOfTheBlock) {
+    unsigned char* const block = filled_block(8 * mib, 5);
+    ASSERT_EQ(pool_.reallocate(block, 8 * mib, 2 * mib), block);
+    EXPECT_EQ(pool_.usable_size(block + 2 * mib), 0U);
+    EXPECT_EQ(pool_.usable_size(block + 6 * mib), 0U);
+    EXPECT_EQ(pool_.usable_size(block), 2 * mib);
+    pool_.deallocate(block, 2 * mib);
+}
+
+TEST_P(PoolShorten, BudgetIsRefundedForWhatABlockGaveBack) {
+    Budget budget("shrinks", {.hard = 100 * mib});
+    void* block = nullptr;
+    {
+        const BudgetScope scope(budget);
+        block = pool_.allocate(80 * mib);
+        EXPECT_EQ(budget.in_use(), 80 * mib);
+        EXPECT_EQ(pool_.reallocate(block, 80 * mib, 30 * mib), block);
+        EXPECT_EQ(budget.in_use(), 30 * mib);
+    }
+    pool_.deallocate(block, 30 * mib);
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST_P(PoolShorten, ScopeCountsWhatABlockGaveBack) {
+    void* const block = pool_.allocate(8 * mib);
+    {
+        const StatisticsScope scope("shrinks");
+        ASSERT_EQ(pool_.reallocate(block, 8 * mib, 3 * mib), block);
+        EXPECT_EQ(scope.growth().bytes, -static_cast<std::int64_t>(5 * mib));
+    }
+    pool_.deallocate(block, 3 * mib);
 }
 
 }  // namespace

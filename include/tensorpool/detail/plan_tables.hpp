@@ -34,10 +34,7 @@
 /// So once b is free, the byte is free. tests/plan/planned_model_test.cpp compares this with a
 /// map of all bytes.
 
-#include <atomic>
 #include <bit>
-#include <cstddef>
-#include <cstdint>
 
 #include <tensorpool/detail/address_range.hpp>
 

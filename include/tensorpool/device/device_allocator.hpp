@@ -28,8 +28,8 @@ public:
     virtual void* allocate(std::size_t bytes, StreamHandle stream = nullptr) = 0;
     /// Allocates `bytes` bytes for work submitted to `stream` (nullptr: the default stream) from
     /// now on, aligned to at least 256. The content is undefined. Returns nullptr for 0 and if the
-    /// request cannot be met.
-    virtual void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept = 0;
+    /// request cannot be met. Optional; default: what `allocate` returns.
+    virtual void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept;
     /// Frees a block; nullptr is ignored.
     ///
     /// Work submitted to its stream before, and to the streams of `record_use`, may still be under

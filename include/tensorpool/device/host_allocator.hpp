@@ -31,7 +31,6 @@ public:
 
     Device device() const noexcept override;
     void* allocate(std::size_t bytes, StreamHandle stream = nullptr) override;
-    void* try_allocate(std::size_t bytes, StreamHandle stream = nullptr) noexcept override;
     void deallocate(void* block) noexcept override;
     void record_use(void* block, StreamHandle stream) override;
     void* host_pointer(void* block) const noexcept override;

@@ -30,20 +30,6 @@ void set_limits(Budget& budget, std::size_t hard, std::size_t soft) {
     budget.set_limits({.soft = soft, .hard = hard});
 }
 
-py::dict statistics_of(const Budget& budget) {
-    const BudgetStatistics now = budget.statistics();
-    py::dict statistics;
-    statistics["name"] = py::bytes(now.name).attr("decode")("utf-8", "replace");
-    statistics["soft_bytes"] = now.soft_bytes;
-    statistics["hard_bytes"] = now.hard_bytes;
-    statistics["in_use_bytes"] = now.in_use_bytes;
-    statistics["peak_bytes"] = now.peak_bytes;
-    statistics["refusals"] = now.refusals;
-    statistics["reclaims"] = now.reclaims;
-    statistics["reclaimed_bytes"] = now.reclaimed_bytes;
-    return statistics;
-}
-
 /// A BudgetScope that begins at construction and ends by a call on the same thread. If that never
 /// comes, as when a thread ends inside its `with` block, the scope is left as it is: the garbage
 /// collector may destroy this object on another thread.
@@ -67,7 +53,8 @@ const ModulePart part([](py::module_& module) {
         .def("in_use", &Budget::in_use)
         .def("limits", &limits_of)
         .def("set_limits", &set_limits)
-        .def("statistics", &statistics_of);
+        .def("statistics_json",
+             [](const Budget& budget) { return py::bytes(to_json(budget.statistics())); });
     py::class_<OpenBudgetScope>(module, "OpenBudgetScope")
         .def(py::init<Budget&>())
         .def("end", &OpenBudgetScope::end);

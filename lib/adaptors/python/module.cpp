@@ -10,7 +10,6 @@
 #include <tensorpool/timeline.hpp>
 
 #include "adaptors/python/module_part.hpp"
-#include "adaptors/python/numpy_handler.hpp"
 #include "adaptors/python/numpy_memory.hpp"
 
 namespace tensorpool::python {

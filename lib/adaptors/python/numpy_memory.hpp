@@ -1,11 +1,17 @@
 #pragma once
 
+// Before the standard headers, as Python requires.
+#include <Python.h>
+
 #include <cstddef>
 
-/// The four functions of NEP 49. NumPy may call them without the GIL, so they touch no Python
-/// object, and any thread may call them. No exception leaves them: after nullptr, NumPy raises a
-/// MemoryError.
+/// Makes NumPy's arrays take memory from the global pool, by NEP 49
+/// (https://numpy.org/neps/nep-0049.html).
 namespace tensorpool::python {
+
+// The functions that allocate and free. NumPy may call them without the GIL, so they touch no Python
+// object, and any thread may call them. No exception leaves them: after nullptr, NumPy raises a
+// MemoryError.
 
 /// Sets whether large arrays that need not be zero request huge pages, as NumPy's own handler does
 /// depending on its setting. Initially they do not.
@@ -27,5 +33,21 @@ void forget_refusal() noexcept;
 
 /// Frees a block. `bytes` is the size that NumPy assumes, which may be wrong; it is not used.
 void deallocate(void*, void* block, std::size_t bytes) noexcept;
+
+// The handler. All functions need the GIL and raise Python exceptions; those that return an object
+// then return nullptr.
+
+/// Returns the capsule for PyDataMem_SetHandler, a borrowed reference to always the same object. It
+/// exists as long as the process, because each array made with it needs it to be freed. Needs no
+/// NumPy.
+PyObject* numpy_handler() noexcept;
+
+/// Returns 1 if an array made in the present context comes from the pool, otherwise 0, or -1 with
+/// an exception. Needs no NumPy.
+int is_numpy_enabled();
+/// Sets the handler of the present context and returns a new reference to the previous one. Raises
+/// ImportError without NumPy, RuntimeError if NumPy is older than the one that this was compiled
+/// with, and ValueError if `handler` is no handler.
+PyObject* set_numpy_handler(PyObject* handler);
 
 }  // namespace tensorpool::python

@@ -3,6 +3,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <c10/util/Exception.h>
 
+#include <algorithm>
+#include <mutex>
 #include <stdexcept>
 #include <utility>
 
@@ -73,4 +75,79 @@ c10::DeleterFnPtr PooledTorchAllocator::raw_deleter() const {
     return deleters[index_];
 }
 
+namespace {
+
+constinit std::mutex mutex;
+// The allocator to register again, and the priority to use: PyTorch ignores a lower one.
+constinit c10::Allocator* allocator_before = nullptr;
+constinit std::uint8_t priority_in_force = 0;
+
+}  // namespace
+
+PooledTorchAllocator& global_torch_allocator() {
+    static PooledTorchAllocator& allocator = *new PooledTorchAllocator(get_global_memory_pool());
+    return allocator;
+}
+
+bool enable_torch(std::uint8_t priority) {
+    const std::lock_guard lock(mutex);
+    if (torch_is_enabled()) return true;
+    c10::Allocator* const before = c10::GetCPUAllocator();
+    priority = std::max(priority, priority_in_force);
+    c10::SetCPUAllocator(&global_torch_allocator(), priority);
+    if (!torch_is_enabled()) return false;
+    allocator_before = before;
+    priority_in_force = priority;
+    return true;
+}
+
+bool disable_torch() {
+    const std::lock_guard lock(mutex);
+    if (!torch_is_enabled() || allocator_before == nullptr) return false;
+    c10::SetCPUAllocator(allocator_before, priority_in_force);
+    return !torch_is_enabled();
+}
+
+bool torch_is_enabled() {
+    return c10::GetCPUAllocator() == &global_torch_allocator();
+}
+
 }  // namespace tensorpool
+
+namespace {
+
+int one_if(bool (*call)()) noexcept {
+    try {
+        return call() ? 1 : 0;
+    } catch (...) {
+        return 0;
+    }
+}
+
+}  // namespace
+
+// The functions that the Python package calls through ctypes. No exception leaves them.
+extern "C" {
+
+/// Makes PyTorch's CPU tensors come from the global pool. Returns 1 if they do now, and 0 if an
+/// allocator of a higher priority is registered or there is no memory.
+TENSORPOOL_API int tensorpool_torch_enable() {
+    return one_if([] { return tensorpool::enable_torch(); });
+}
+
+/// Restores the allocator that was registered before. Returns 1 if it did, otherwise 0.
+TENSORPOOL_API int tensorpool_torch_disable() {
+    return one_if(tensorpool::disable_torch);
+}
+
+/// Returns 1 if a CPU tensor that is made now comes from the global pool, otherwise 0.
+TENSORPOOL_API int tensorpool_torch_is_enabled() {
+    return one_if(tensorpool::torch_is_enabled);
+}
+
+/// Returns an address in the libc10 that this library is linked to.
+TENSORPOOL_API const void* tensorpool_torch_address_in_c10() {
+    return reinterpret_cast<const void*>(&c10::SetCPUAllocator);
+}
+
+}  // extern "C"

@@ -13,10 +13,6 @@ namespace tensorpool {
 using base::Refusal;
 using detail::ScratchState;
 
-struct Scratch::Over {
-    std::span<std::byte> buffer;
-};
-
 namespace {
 
 constexpr std::size_t cache_line_bytes = 64;
@@ -53,16 +49,16 @@ Scratch::Scratch()
 }
 
 Scratch Scratch::over(std::span<std::byte> buffer) {
-    return Scratch(Over{buffer});
+    return Scratch(buffer);
 }
 
-Scratch::Scratch(Over over)
+Scratch::Scratch(std::span<std::byte> buffer)
     : state_(std::make_unique<ScratchState>(*this, "a caller's buffer",
                                             arena::CheckedBlocks::Memory::of_caller)) {
     state_->show_quick_path(!events::is_recording() && !platform::has_memory_tool());
-    const auto address = reinterpret_cast<std::uintptr_t>(over.buffer.data());
+    const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
     const std::size_t skipped = base::align_up(address, cache_line_bytes) - address;
-    state_->set_buffer(over.buffer.subspan(std::min(skipped, over.buffer.size())));
+    state_->set_buffer(buffer.subspan(std::min(skipped, buffer.size())));
     platform::mark_defined(this, sizeof *this);
 }
 
@@ -245,20 +241,12 @@ void Scratch::release_to(const Mark& mark, const char* call) {
     if (state_->history.went_below(mark.offset_, mark.releases_)) {
         refuse(*state_, call, "the mark is stale: a release went below it since");
     }
-    raise_high();
-    events::record_offset(TraceAction::scratch_release, state_->number, mark.offset_);
-    state_->go_back_to(mark.chunk_, mark.offset_);
-    detail::add(words_->releases, 1);
-    state_->history.add(mark.offset_);
+    state_->release_to(mark.chunk_, mark.offset_);
 }
 
 void Scratch::reset() {
     if (is_in_scope()) refuse(*state_, "reset", "inside an open ScratchScope");
-    raise_high();
-    events::record_offset(TraceAction::scratch_release, state_->number, 0);
-    state_->go_back_to(0, 0);
-    detail::add(words_->releases, 1);
-    state_->history.add(0);
+    state_->release_to(0, 0);
     if (unsettled_) state_->settle();
 }
 

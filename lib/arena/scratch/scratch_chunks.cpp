@@ -1,5 +1,6 @@
 #include "arena/scratch/scratch_state.hpp"
 
+#include "limits/ladder.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::arena {
@@ -66,18 +67,24 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
     const std::size_t page = platform::page_bytes();
     needed = base::align_up(needed, page);
     wanted = std::max(needed, base::align_up(wanted, page));
-    limits::CommitBudget& budget = limits::commit_budget();
-    bool tried = false;
-    const std::size_t bytes =
-        budget.take_and_get(needed, wanted, surplus_fraction, page, [&](std::size_t got) {
+    limits::CommitAccount account(limits::commit_budget());
+    const auto grow = [&] {
+        limits::BudgetRequest request;
+        bool tried = false;
+        const auto get = [&](std::size_t bytes) {
             tried = true;
-            return append(platform::map(got, std::max(alignment, page)), got);
-        });
-    if (bytes != 0) return bytes;
-    refusal = tried ? Refusal{"address space", platform::available_address_space()}
-                    : budget.refuse(needed, false);
-    refusal.missing = 0;  // counts the pages of a pool only
-    return 0;
+            return append(platform::map(bytes, std::max(alignment, page)), bytes);
+        };
+        const std::size_t grown =
+            account.take_and_get(needed, wanted, surplus_fraction, page, request, get);
+        if (grown != 0) return grown;
+        refusal = tried ? Refusal{"address space", platform::available_address_space()}
+                        : account.refuse(needed, false, request);
+        refusal.missing = 0;  // counts the pages of a pool only
+        return grown;
+    };
+    const std::size_t bytes = grow();
+    return bytes == 0 && limits::ladder().gives_for(refusal) ? grow() : bytes;
 }
 
 // Returns false, and gives the memory back, if there is no memory or no room for its entry.

@@ -73,6 +73,14 @@ const SourceFunctions ScratchState::handle_functions = {
         },
 };
 
+void ScratchState::release_to(std::size_t chunk, std::size_t used) noexcept {
+    scratch_.raise_high();
+    events::record_offset(TraceAction::scratch_release, number, used);
+    go_back_to(chunk, used);
+    add(record->words.releases, 1);
+    history.add(used);
+}
+
 HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
     handles_.push({.used_before = scratch_.used(),
                    .chunk = scratch_.chunk_,
@@ -109,11 +117,7 @@ void ScratchState::end_handle(const HeldBlock& block) noexcept {
             name(), block.bytes, block.address, misuse);
     }
     const arena::ScratchHandle handle = handles_.pop();
-    scratch_.raise_high();
-    events::record_offset(TraceAction::scratch_release, number, handle.used_before);
-    go_back_to(handle.chunk, handle.used_before);
-    add(record->words.releases, 1);
-    history.add(handle.used_before);
+    release_to(handle.chunk, handle.used_before);
     if (scratch_.unsettled_ && scratch_.scope() == outside && scratch_.used() == 0) settle();
 }
 

@@ -2,7 +2,6 @@
 
 #include <tensorpool/arena_options.hpp>
 
-#include "base/never_destroyed.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "platform/environment.hpp"
@@ -299,8 +298,6 @@ constinit thread_local Scratch* local_scratch TENSORPOOL_INITIAL_EXEC = nullptr;
 namespace arena {
 namespace {
 
-constinit base::NeverDestroyed<ScratchRegistry> the_registry;
-
 void give_back_local() noexcept {
     Scratch* const scratch = detail::local_scratch;
     detail::local_scratch = nullptr;
@@ -314,10 +311,6 @@ void give_back_local() noexcept {
     [] { scratch_registry().after_fork_in_child(); });
 
 }  // namespace
-
-ScratchRegistry& scratch_registry() noexcept {
-    return the_registry.get();
-}
 
 void ScratchRegistry::enter(detail::ScratchState& scratch) noexcept {
     // Fails for a thread in its last destructors: memory that it takes now stays until the process

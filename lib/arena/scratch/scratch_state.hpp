@@ -9,6 +9,7 @@
 #include "arena/arena_memory.hpp"
 #include "arena/checked_blocks.hpp"
 #include "arena/release_history.hpp"
+#include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
 #include "events/snapshot_sources.hpp"
 
@@ -29,7 +30,7 @@ namespace tensorpool::arena {
 
 /// All operators of the process by name. They are added and never removed, so a pointer to one
 /// stays valid. Thread-safe. There is one table in the process.
-class ScratchOperators {
+class ScratchOperators : public base::Lockable {
 public:
     struct Entry {
         std::string_view name;  ///< lives as long as the operator
@@ -46,12 +47,7 @@ public:
     std::string name_of(const detail::ScratchOperator* known) const;
     ScratchReport report() const;
 
-    /// Locks and unlocks the table around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
-    mutable std::mutex mutex_;
     std::map<std::string, detail::ScratchOperator, std::less<>> operators_;
 };
 
@@ -216,6 +212,8 @@ public:
 
     /// Sets the present chunk and the bytes in use.
     void go_back_to(std::size_t chunk, std::size_t used) noexcept;
+    /// Releases everything above a position, and records it.
+    void release_to(std::size_t chunk, std::size_t used) noexcept;
     /// Allocates a block for a handle. Throws what Scratch::allocate throws, and std::bad_alloc.
     HeldBlock hold(std::size_t bytes, std::size_t alignment);
     /// Returns the block of a handle that ends. Stops the program if the handle does not end in its
@@ -312,17 +310,11 @@ public:
     /// Enters the scratch of the calling thread, which is given back when the thread ends.
     void enter(detail::ScratchState& scratch) noexcept;
 
-    /// Makes every allocation from every scratch take the slow path from now on.
-    void hide_quick_paths() noexcept {
+    /// Lets the inline paths serve allocations, or makes every allocation take the slow path.
+    void show_quick_paths(bool shown) noexcept {
         const std::lock_guard guard(mutex_);
-        hidden_ = true;
-        for_each([](detail::ScratchState& one) { one.show_quick_path(false); });
-    }
-    /// Lets the inline paths serve allocations again.
-    void show_quick_paths() noexcept {
-        const std::lock_guard guard(mutex_);
-        hidden_ = false;
-        for_each([](detail::ScratchState& one) { one.show_quick_path(true); });
+        hidden_ = !shown;
+        for_each([shown](detail::ScratchState& one) { one.show_quick_path(shown); });
     }
 
     void before_fork() noexcept {
@@ -341,6 +333,8 @@ private:
     bool hidden_ = false;
 };
 
-ScratchRegistry& scratch_registry() noexcept;
+inline ScratchRegistry& scratch_registry() noexcept {
+    return base::the_only<ScratchRegistry>.get();
+}
 
 }  // namespace tensorpool::arena

@@ -32,7 +32,7 @@ CachingAllocator& caching_allocator_of(int device) {
 DeviceAllocator& allocator_of(const void* memory) {
     const int devices = device_count(DeviceType::cuda);
     for (int device = 0; device < devices; ++device) {
-        Runtime* const runtime = device::runtime_registry().get_if_made({DeviceType::cuda, device});
+        Runtime* const runtime = device::runtime_if_made({DeviceType::cuda, device});
         if (runtime == nullptr) continue;
         DeviceAllocator& allocator = runtime->allocator();
         if (allocator.usable_size(memory) != 0) return allocator;
@@ -69,44 +69,40 @@ void* tensorpool_torch_malloc(size_t bytes, int device, void* stream) {
 
 void tensorpool_torch_free(void* memory, size_t, int device, void*) {
     if (memory == nullptr) return;
-    guarded("tensorpool_torch_free", [&] { allocator_of(device).deallocate(memory); });
+    guarded([&] { allocator_of(device).deallocate(memory); });
 }
 
 void tensorpool_torch_record_stream(void* memory, void* stream) {
     if (memory == nullptr) return;
-    guarded("tensorpool_torch_record_stream",
-            [&] { allocator_of(memory).record_use(memory, to_stream(stream)); });
+    guarded([&] { allocator_of(memory).record_use(memory, to_stream(stream)); });
 }
 
 void tensorpool_torch_begin_allocate_to_pool(int device, PoolId pool,
                                              std::function<bool(void*)> takes_part) {
-    guarded("tensorpool_torch_begin_allocate_to_pool", [&] {
+    guarded([&] {
         caching_allocator_of(device).begin_capture_pool(to_pool(pool), std::move(takes_part));
     });
 }
 
 void tensorpool_torch_end_allocate_to_pool(int device, PoolId pool) {
-    guarded("tensorpool_torch_end_allocate_to_pool",
-            [&] { caching_allocator_of(device).end_capture_pool(to_pool(pool)); });
+    guarded([&] { caching_allocator_of(device).end_capture_pool(to_pool(pool)); });
 }
 
 void tensorpool_torch_release_pool(int device, PoolId pool) {
-    guarded("tensorpool_torch_release_pool",
-            [&] { caching_allocator_of(device).release_capture_pool(to_pool(pool)); });
+    guarded([&] { caching_allocator_of(device).release_capture_pool(to_pool(pool)); });
 }
 
 void tensorpool_torch_reset(void) {
-    guarded("tensorpool_torch_reset", [] {
+    guarded([] {
         const int devices = tensorpool::device_count(tensorpool::DeviceType::cuda);
         for (int device = 0; device < devices; ++device) {
             const tensorpool::Device which = {tensorpool::DeviceType::cuda, device};
-            tensorpool::Runtime* const made =
-                tensorpool::device::runtime_registry().get_if_made(which);
+            tensorpool::Runtime* const made = tensorpool::device::runtime_if_made(which);
             if (made != nullptr) made->trim();
         }
     });
 }
 
 void tensorpool_torch_set_memory_fraction(double fraction, int device) {
-    guarded("tensorpool_torch_set_memory_fraction", [&] { set_memory_fraction(fraction, device); });
+    guarded([&] { set_memory_fraction(fraction, device); });
 }

@@ -221,9 +221,10 @@ struct Outcome {
     AllocatorWatch::Memory memory = AllocatorWatch::Memory::recycled;
     DeviceStatus status = DeviceStatus::ok;
     Cause cause = Cause::own_use;
+    std::chrono::nanoseconds waited{0};  // by a pinned allocator, for copies that hold blocks back
 
     static Outcome failed(DeviceStatus status, Cause cause) noexcept {
-        return {nullptr, AllocatorWatch::Memory::recycled, status, cause};
+        return {.status = status, .cause = cause};
     }
     /// The cause of a failed call to the device.
     static Cause cause_of(DeviceStatus status) noexcept {
@@ -236,6 +237,96 @@ struct Outcome {
     bool lacks_memory() const noexcept {
         return block == nullptr && status == DeviceStatus::out_of_memory;
     }
+};
+
+/// Marks a growth, or another change that threads wait for, until the object is destroyed, also by
+/// an exception.
+class Growing {
+public:
+    Growing(bool& flag, std::condition_variable& grown) noexcept : flag_(flag), grown_(grown) {
+        flag_ = true;
+    }
+    ~Growing() {
+        flag_ = false;
+        grown_.notify_all();
+    }
+    Growing(const Growing&) = delete;
+    Growing& operator=(const Growing&) = delete;
+
+private:
+    bool& flag_;
+    std::condition_variable& grown_;
+};
+
+/// What the caching and the pinned allocator share: their device, limits and counters, and the
+/// blocks under their lock. Functions REQUIRE the lock unless they say otherwise.
+struct SlabAllocator {
+    template <class Options>
+    SlabAllocator(Backend& of_backend, int of_device, DeviceStatistics::Kind kind,
+                  const Options& with)
+        : backend(of_backend),
+          device(of_device),
+          name(with.name),
+          record(name, kind, name_of_device()),
+          totals(record.totals()),
+          budget(with.budget),
+          heap(totals),
+          events(of_backend, of_device),
+          deferred(of_backend, of_device, events, totals) {}
+    ~SlabAllocator() { budget.refund(capacity()); }
+    SlabAllocator(const SlabAllocator&) = delete;
+    SlabAllocator& operator=(const SlabAllocator&) = delete;
+
+    /// Without the lock.
+    Device name_of_device() const noexcept { return {backend.type(), device}; }
+    [[noreturn]] void throw_error(DeviceStatus status, const char* call, const char* what) const {
+        device::throw_error(status, name, name_of_device(), call, what, backend);
+    }
+
+    /// Bytes that the allocator holds, or is requesting from the device now.
+    std::size_t capacity() const noexcept {
+        return static_cast<std::size_t>(totals.capacity_bytes.load(std::memory_order_relaxed)) +
+               growing_bytes;
+    }
+    bool may_grow(std::size_t bytes) const noexcept {
+        return hard_limit == 0 || (capacity() <= hard_limit && bytes <= hard_limit - capacity());
+    }
+    /// Sets aside the room for a growth, within the hard limit and the budget. Returns false, with
+    /// the limit in `limit`, if one of them does not allow it.
+    bool begin_growth(std::size_t bytes, limits::BudgetRequest& request,
+                      Outcome::Cause& limit) noexcept {
+        limit = may_grow(bytes) ? Outcome::Cause::budget : Outcome::Cause::limit;
+        request.clear();
+        if (!may_grow(bytes) || !budget.charge(bytes, request)) return false;
+        growing_bytes += bytes;
+        return true;
+    }
+    /// Ends a growth for which `bytes` were set aside, and counts the `got` bytes that the device
+    /// gave.
+    void end_growth(std::size_t bytes, std::size_t got) noexcept {
+        growing_bytes -= bytes;
+        if (got != 0) totals.count_growth(got);
+        budget.refund(bytes - got);
+    }
+    void count_give_back(std::size_t bytes) noexcept {
+        totals.count_give_back(bytes);
+        budget.refund(bytes);
+    }
+
+    Backend& backend;
+    const int device;
+    const std::string name;
+
+    alignas(64) mutable std::mutex mutex;  // guards everything below
+    std::condition_variable grown;         // a growth ended, or memory returned to the device
+    OwnedDeviceRecord record;
+    statistics::DeviceTotals& totals;
+    const limits::HeldBudget budget;
+    BlockHeap heap;
+    EventPool events;
+    DeferredFrees deferred;
+    std::size_t hard_limit = 0;     // in bytes; 0: no limit
+    std::size_t growing_bytes = 0;  // being requested from the device
 };
 
 /// Throws std::invalid_argument like `validated` unless the limit `name` may be this part of what
@@ -274,22 +365,16 @@ inline int validated(Backend& backend, int device, const CachingOptions& options
 /// Order of locks: the allocator's lock, then a stream's. No lock is taken under a stream's. The
 /// parts' functions REQUIRE the allocator's lock unless they say otherwise. Slow calls to the
 /// device and callbacks are made in the scope of an `Unlocked`.
-struct AllocatorState {
+struct AllocatorState : SlabAllocator {
     AllocatorState(Backend& of_backend, int of_device, const CachingOptions& with)
-        : backend(of_backend),
-          device(validated(of_backend, of_device, with)),
+        : SlabAllocator(of_backend, validated(of_backend, of_device, with),
+                        DeviceStatistics::Kind::caching, with),
           options(with),
           abilities(of_backend.abilities(of_device)),
           calls(of_backend, of_device),
           captures_under_way(of_backend.captures_under_way()),
           granule(granule_bytes(abilities, with)),
-          record(with.name, DeviceStatistics::Kind::caching, {of_backend.type(), of_device}),
-          totals(record.totals()),
-          budget(with.budget),
-          watch(of_backend, {of_backend.type(), of_device}, with, record),
-          heap(totals),
-          events(of_backend, of_device),
-          deferred(of_backend, of_device, events, totals) {
+          watch(of_backend, name_of_device(), with, record) {
         if (abilities.late_free_size) (void)backend.settle_memory(device);
         DeviceMemoryInfo info;
         if (backend.memory_info(device, info) == DeviceStatus::ok) total_bytes = info.total_bytes;
@@ -304,15 +389,6 @@ struct AllocatorState {
         set_limit(hard_limit, totals.limit_bytes, options.hard_limit);
         set_limit(soft_limit, totals.soft_limit_bytes, options.soft_limit);
     }
-    ~AllocatorState() { budget.refund(capacity()); }
-    AllocatorState(const AllocatorState&) = delete;
-    AllocatorState& operator=(const AllocatorState&) = delete;
-
-    Device name_of_device() const noexcept { return {backend.type(), device}; }
-    [[noreturn]] void throw_error(DeviceStatus status, const char* call, const char* what) const {
-        device::throw_error(status, options.name, name_of_device(), call, what, backend);
-    }
-
     /// The reasons to close the fast path.
     enum Gate : unsigned { watched = 1, captures = 2, sleeping = 4 };
     [[gnu::always_inline]] bool is_gated() const noexcept {
@@ -335,35 +411,6 @@ struct AllocatorState {
         limit = bytes;
     }
 
-    /// Bytes that the allocator holds, or is requesting from the device now.
-    std::size_t capacity() const noexcept {
-        return static_cast<std::size_t>(totals.capacity_bytes.load(std::memory_order_relaxed)) +
-               growing_bytes;
-    }
-    bool may_grow(std::size_t bytes) const noexcept {
-        return hard_limit == 0 || (capacity() <= hard_limit && bytes <= hard_limit - capacity());
-    }
-    /// Sets aside the room for a growth, within the hard limit and the budget. Returns false, with
-    /// the limit in `limit`, if one of them does not allow it.
-    bool begin_growth(std::size_t bytes, limits::BudgetRequest& request,
-                      Outcome::Cause& limit) noexcept {
-        limit = may_grow(bytes) ? Outcome::Cause::budget : Outcome::Cause::limit;
-        request.clear();
-        if (!may_grow(bytes) || !budget.charge(bytes, request)) return false;
-        growing_bytes += bytes;
-        return true;
-    }
-    /// Ends a growth for which `bytes` were set aside, and counts the `got` bytes that the device
-    /// gave.
-    void end_growth(std::size_t bytes, std::size_t got) noexcept {
-        growing_bytes -= bytes;
-        if (got != 0) totals.count_growth(got);
-        budget.refund(bytes - got);
-    }
-    void count_give_back(std::size_t bytes) noexcept {
-        totals.count_give_back(bytes);
-        budget.refund(bytes);
-    }
     /// The bytes that may be held for this request without releasing any: the most ever held, and
     /// `sixteenths` of it more.
     std::size_t goal(const Request& request, unsigned sixteenths) const noexcept {
@@ -385,8 +432,6 @@ struct AllocatorState {
         return granule != 0 && cache.capture() == 0;
     }
 
-    Backend& backend;
-    const int device;
     const CachingOptions options;
     const DeviceAbilities abilities;
     const StreamCalls calls;
@@ -399,21 +444,12 @@ struct AllocatorState {
     StreamTable streams;
     alignas(64) std::atomic<unsigned> gate = 0;
 
-    alignas(64) mutable std::mutex mutex;  // guards everything below
-    std::condition_variable grown;         // a growth ended, or memory returned to the device
-    OwnedDeviceRecord record;
-    statistics::DeviceTotals& totals;
-    const limits::HeldBudget budget;
     AllocatorWatch watch;
-    BlockHeap heap;
-    EventPool events;
-    DeferredFrees deferred;
+    // Guarded by the lock:
     std::vector<std::unique_ptr<StreamCache>> caches;
-    std::size_t hard_limit = 0;  // in bytes; 0: no limit
-    std::size_t soft_limit = 0;
-    bool asleep = false;            // memory of blocks in use is with the device: see Sleep
-    std::size_t growing_bytes = 0;  // being requested from the device
-    std::size_t returns = 0;        // threads that are releasing memory to the device
+    std::size_t soft_limit = 0;  // in bytes; 0: no limit
+    bool asleep = false;         // memory of blocks in use is with the device: see Sleep
+    std::size_t returns = 0;     // threads that are releasing memory to the device
 };
 
 }  // namespace tensorpool::device

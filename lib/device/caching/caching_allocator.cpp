@@ -2,7 +2,7 @@
 
 #include "device/caching/block_search.hpp"
 #include "device/caching/sleep.hpp"
-#include "device/dlpack_devices.hpp"
+#include "device/device_types.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -33,13 +33,13 @@ Block& block_in_use(const AllocatorState& state, void* address, const char* call
         return *block;
     }
     if (!is_in_use(block, address))
-        throw_not_in_use(state.options.name, state.name_of_device(), call, address);
+        throw_not_in_use(state.name, state.name_of_device(), call, address);
     return *block;
 }
 
 void free_scalar(AllocatorState& state, Scalars& scalars, Block& block, void* address) noexcept {
     if (!Scalars::has(block, address))
-        fail_free(state.options.name, state.name_of_device(), address, &block);
+        fail_free(state.name, state.name_of_device(), address, &block);
     if (state.is_watched()) {
         const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
         const Unlocked unlocked(state.mutex);
@@ -58,12 +58,12 @@ Block* end_use(AllocatorState& state, Scalars& scalars, void* address,
         return nullptr;
     }
     if (block == nullptr || block->address != address)
-        fail_free(state.options.name, state.name_of_device(), address, block);
+        fail_free(state.name, state.name_of_device(), address, block);
     {
         StreamCache& home = *block->home.load(std::memory_order_relaxed);
         const std::lock_guard guard(home);
         if (!block->is(BlockState::in_use) && !block->is(BlockState::shared)) {
-            fail_free(state.options.name, state.name_of_device(), address, block);
+            fail_free(state.name, state.name_of_device(), address, block);
         }
         block->set(BlockState::leaving);
         home.count_free(block->requested, block->bytes);
@@ -139,21 +139,12 @@ public:
 
     // Slow paths ---------------------------------------------------------------------------------
 
-    /// On failure returns nullptr and, if `failure` is not null, fills it in. Throws std::bad_alloc
-    /// if there is no memory for records.
-    void* allocate(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure* failure,
-                   Shareable shareable);
-    void* allocate_or_throw(std::size_t bytes, StreamHandle stream, Shareable shareable);
-    void* allocate_scalar(std::size_t bytes, StreamHandle stream, DeviceAllocationFailure& failure);
+    void* allocate(std::size_t bytes, StreamHandle stream, Shareable shareable);
+    void* allocate_scalar(std::size_t bytes, StreamHandle stream);
     /// Submits fills that write the value to the stream. Throws DeviceError.
     void write(void* address, std::span<const std::byte> value, StreamHandle stream);
     void deallocate(void* address) noexcept;
     std::size_t give_back(std::size_t bytes) noexcept;
-    /// Throws the exception for a failure.
-    [[noreturn]] void refuse(const DeviceAllocationFailure& failure) {
-        throw_failure(failure, state.backend);
-    }
-
     AllocatorState state;
     Scalars scalars{state};
     FreeBlocks free{state, scalars};
@@ -176,15 +167,7 @@ private:
     }
 };
 
-void* CachingCore::allocate_or_throw(std::size_t bytes, StreamHandle stream, Shareable shareable) {
-    DeviceAllocationFailure failure;
-    void* const block = allocate(bytes, stream, &failure, shareable);
-    if (block == nullptr && bytes != 0) refuse(failure);
-    return block;
-}
-
-void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
-                            DeviceAllocationFailure* failure, Shareable shareable) {
+void* CachingCore::allocate(std::size_t bytes, StreamHandle stream, Shareable shareable) {
     events::look_for_recorder();
     if (bytes == 0) return nullptr;
     const std::uint64_t capture = captures.look(stream);
@@ -202,27 +185,21 @@ void* CachingCore::allocate(std::size_t bytes, StreamHandle stream,
         request.budget = &budget;
         outcome = search.find(cache, request);
     } while (search.may_retry(outcome, budget));
-    if (outcome.block == nullptr) {
-        DeviceAllocationFailure unwanted;
-        search.explain(outcome, request, failure != nullptr ? *failure : unwanted);
-        return nullptr;
-    }
+    if (outcome.block == nullptr) search.refuse(outcome, request);
     const AllocatorWatch::Seen seen = {outcome.block->address, outcome.block->bytes, bytes, stream};
     lock.unlock();
     if (state.is_watched()) state.watch.handed_out(seen, outcome.memory);
     return seen.address;
 }
 
-void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
-                                   DeviceAllocationFailure& failure) {
+void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream) {
     const std::uint64_t capture = captures.look(stream);
     Lock lock(state.mutex);
     captures.remember(stream, capture);
     StreamCache* cache = &caches.of_caller(stream, capture);
     if (state.asleep) {
-        search.explain(Outcome::refused(Outcome::Cause::asleep),
-                       search.request_of(small_grain, *cache), failure);
-        return nullptr;
+        search.refuse(Outcome::refused(Outcome::Cause::asleep),
+                      search.request_of(small_grain, *cache));
     }
     limits::BudgetRequest budget = BlockSearch::new_budget_request();
     for (bool is_retry = false; cache->memory.pages == nullptr; is_retry = true) {
@@ -232,10 +209,7 @@ void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream,
         Outcome outcome;
         open_page(scalars, search, *cache, outcome, request);
         if (outcome.block != nullptr) break;
-        if (!search.may_retry(outcome, budget)) {
-            search.explain(outcome, request, failure);
-            return nullptr;
-        }
+        if (!search.may_retry(outcome, budget)) search.refuse(outcome, request);
         cache = &caches.of_caller(stream, capture);
     }
     void* const address = scalars.take(*cache, bytes);
@@ -309,25 +283,20 @@ void* CachingAllocator::allocate(std::size_t bytes, StreamHandle stream) {
     stream = core_->key_of(stream);
     if (void* const block = core_->take_parked(bytes, stream)) [[likely]]
         return block;
-    return core_->allocate_or_throw(bytes, stream, Shareable::no);
+    return core_->allocate(bytes, stream, Shareable::no);
 }
 
-void* CachingAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
-    stream = core_->key_of(stream);
-    if (void* const block = core_->take_parked(bytes, stream)) [[likely]]
-        return block;
-    try {
-        return core_->allocate(bytes, stream, nullptr, Shareable::no);
-    } catch (...) {
-        return nullptr;  // no memory for records
-    }
+void* CachingAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept try {
+    return CachingAllocator::allocate(bytes, stream);
+} catch (...) {
+    return nullptr;
 }
 
 void* CachingAllocator::allocate_shareable(std::size_t bytes, StreamHandle stream) {
     if (core_->state.options.exportable)
-        return core_->allocate_or_throw(bytes, core_->key_of(stream), Shareable::yes);
+        return core_->allocate(bytes, core_->key_of(stream), Shareable::yes);
     throw DeviceError(DeviceStatus::not_supported,
-                      "tensorpool: " + core_->state.options.name +
+                      "tensorpool: " + core_->state.name +
                           ": allocate_shareable: found an allocator without, expected one with "
                           "the option exportable");
 }
@@ -340,8 +309,7 @@ SharedBlock CachingAllocator::share(void* address) const {
         const Block& block = block_in_use(core_->state, address, "share");
         if (block.slab->pool != Pool::shareable) {
             throw DeviceError(DeviceStatus::invalid_argument,
-                              "tensorpool: " + core_->state.options.name +
-                                  ": share: " + to_text(address) +
+                              "tensorpool: " + core_->state.name + ": share: " + to_text(address) +
                                   " is a block in a slab with others, expected "
                                   "one of allocate_shareable");
         }
@@ -360,10 +328,7 @@ void* CachingAllocator::allocate_scalar(std::size_t bytes, StreamHandle stream) 
         throw std::invalid_argument("tensorpool: allocate_scalar: bytes is " +
                                     std::to_string(bytes) + "; expected 1 to 8");
     }
-    DeviceAllocationFailure failure;
-    void* const scalar = core_->allocate_scalar(bytes, core_->key_of(stream), failure);
-    if (scalar == nullptr) core_->refuse(failure);
-    return scalar;
+    return core_->allocate_scalar(bytes, core_->key_of(stream));
 }
 
 void* CachingAllocator::allocate_scalar(std::span<const std::byte> value, StreamHandle stream) {
@@ -478,7 +443,7 @@ void CachingAllocator::end_stream(StreamHandle stream) {
     stream = core_->key_of(stream);
     if (stream == nullptr) {
         throw DeviceError(DeviceStatus::invalid_argument,
-                          "tensorpool: " + core_->state.options.name +
+                          "tensorpool: " + core_->state.name +
                               ": end_stream: the default stream ends with its device");
     }
     const Lock lock(core_->state.mutex);
@@ -533,10 +498,7 @@ void CachingAllocator::reserve_for_capture(std::size_t bytes) {
     do {
         outcome = core_->search.reserve(request);
     } while (core_->search.may_retry(outcome, budget));
-    if (outcome.status == DeviceStatus::ok) return;
-    DeviceAllocationFailure failure;
-    core_->search.explain(outcome, request, failure);
-    core_->refuse(failure);
+    if (outcome.status != DeviceStatus::ok) core_->search.refuse(outcome, request);
 }
 
 void CachingAllocator::begin_capture() noexcept {
@@ -578,7 +540,7 @@ void CachingAllocator::end_capture_pool(CapturePool pool) {
         if (!core_->captures.knows(number)) core_->caches.release_pool(number);
         return;
     }
-    throw std::invalid_argument("tensorpool: " + core_->state.options.name +
+    throw std::invalid_argument("tensorpool: " + core_->state.name +
                                 ": end_capture_pool: found the pool (" +
                                 std::to_string(pool.first) + ", " + std::to_string(pool.second) +
                                 "), expected one that begin_capture_pool began");

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "device/caching/streams/stream_cache.hpp"
+#include "device/caching/stream_cache.hpp"
 #include "device/call_errors.hpp"
 #include "events/misuse.hpp"
 
@@ -23,25 +23,11 @@ Cause cause_of_shortage(const DeviceAllocationFailure& failure, std::size_t room
 }
 
 const char* state_text(BlockState state) noexcept {
-    switch (state) {
-        case BlockState::free:
-        case BlockState::parked:
-        case BlockState::taken:
-        case BlockState::mapping:
-        case BlockState::kept:
-        case BlockState::lost:
-        case BlockState::hole:
-            return "is free already";
-        case BlockState::leaving:
-        case BlockState::deferred:
-            return "was freed already and waits for streams";
-        case BlockState::scalars:
-            return "holds scalars, but none in use begins there";
-        case BlockState::in_use:
-        case BlockState::shared:
-            return "begins elsewhere";
-    }
-    return "?";
+    using enum BlockState;
+    if (state == in_use || state == shared) return "begins elsewhere";
+    if (state == scalars) return "holds scalars, but none in use begins there";
+    const bool waits = state == leaving || state == deferred;
+    return waits ? "was freed already and waits for streams" : "is free already";
 }
 
 }  // namespace

@@ -17,24 +17,6 @@ inline std::size_t preferred_bytes(const Request& request, std::size_t xlarge) n
     return fits_xlarge ? xlarge : std::max(needed, large_slab_bytes);
 }
 
-/// Marks a stream's growth in one pool until the object is destroyed, also by an exception.
-class Growing {
-public:
-    Growing(bool& flag, std::condition_variable& grown) : flag_(flag), grown_(grown) {
-        flag_ = true;
-    }
-    ~Growing() {
-        flag_ = false;
-        grown_.notify_all();
-    }
-    Growing(const Growing&) = delete;
-    Growing& operator=(const Growing&) = delete;
-
-private:
-    bool& flag_;
-    std::condition_variable& grown_;
-};
-
 // How far the bytes held may exceed the peak of bytes in use before granules move instead, in
 // sixteenths. Source: tests/device/caching/slabs_held_test.cpp, as for slab_goal_sixteenths.
 inline constexpr unsigned granule_goal_sixteenths = 1;
@@ -286,15 +268,7 @@ private:
     }
     /// Updates the counters, and makes holes where granules were taken from.
     void settle(const Granules& granules) noexcept {
-        for (Block* const block : granules.moved) {
-            if (block->is(BlockState::kept)) {
-                state_.heap.put_back(*block, block->stamp);
-            } else if (block->is(BlockState::lost)) {
-                reclaim_.keep_lost(*block);
-            } else {
-                state_.heap.unmapped(*block);
-            }
-        }
+        (void)reclaim_.settle(granules.moved);
         state_.end_growth(granules.fresh_bytes, granules.created_bytes);
         if (granules.created_bytes != 0) {
             state_.watch.write(EntryKind::growth, granules.created_bytes);

@@ -21,7 +21,7 @@ public:
     std::size_t begin(SleepContent content) {
         wait_for_turn();
         if (state_.asleep) return 0;
-        const Turn turn(*this);
+        const Growing turn(is_under_way_, state_.grown);  // no other thread sleeps or wakes
         check_captures();
         free_.complete();
         free_.flush_all();
@@ -117,21 +117,6 @@ private:
         std::size_t bytes = 0;
         std::unique_ptr<std::byte[]> content;  // nullptr if it was dropped
     };
-    /// Keeps other threads from falling asleep or waking up meanwhile.
-    class Turn {
-    public:
-        explicit Turn(Sleep& sleep) noexcept : sleep_(sleep) { sleep_.is_under_way_ = true; }
-        ~Turn() {
-            sleep_.is_under_way_ = false;
-            sleep_.state_.grown.notify_all();
-        }
-        Turn(const Turn&) = delete;
-        Turn& operator=(const Turn&) = delete;
-
-    private:
-        Sleep& sleep_;
-    };
-
     /// Waits until no other thread falls asleep.
     void wait_for_turn() {
         wait_unlocked(state_.grown, state_.mutex, [this] { return !is_under_way_; });
@@ -140,12 +125,10 @@ private:
     void wait_until_quiet() {
         wait_unlocked(state_.grown, state_.mutex, [this] {
             const auto grows = [](const auto& cache) {
-                const auto& growing = cache->memory.growing;
-                return std::any_of(std::begin(growing), std::end(growing),
-                                   [](bool one) { return one; });
+                return std::ranges::count(cache->memory.growing, true) != 0;
             };
             return state_.returns == 0 && state_.growing_bytes == 0 &&
-                   std::none_of(state_.caches.begin(), state_.caches.end(), grows);
+                   std::ranges::none_of(state_.caches, grows);
         });
     }
 
@@ -235,7 +218,7 @@ private:
         return DeviceStatus::ok;
     }
     [[noreturn]] void refuse(DeviceStatus status, const std::string& why) const {
-        throw DeviceError(status, "tensorpool: " + state_.options.name + " on " +
+        throw DeviceError(status, "tensorpool: " + state_.name + " on " +
                                       to_string(state_.name_of_device()) +
                                       (is_under_way_ ? ": sleep: " : ": wake: ") + why);
     }

@@ -44,20 +44,9 @@ DeviceNumber number_of(const CudaDevice& device, Processor processor) {
 }
 
 Advice driver_advice(MemoryAdvice advice) {
-    switch (advice) {
-        case MemoryAdvice::read_mostly:
-            return Advice::set_read_mostly;
-        case MemoryAdvice::not_read_mostly:
-            return Advice::unset_read_mostly;
-        case MemoryAdvice::preferred_location:
-            return Advice::set_preferred_location;
-        case MemoryAdvice::no_preferred_location:
-            return Advice::unset_preferred_location;
-        case MemoryAdvice::accessed_by:
-            return Advice::set_accessed_by;
-        case MemoryAdvice::not_accessed_by:
-            return Advice::unset_accessed_by;
-    }
+    // The driver has them in the same order, from 1 on.
+    if (advice <= MemoryAdvice::not_accessed_by)
+        return static_cast<Advice>(1 + static_cast<unsigned>(advice));
     throw DeviceError(DeviceStatus::invalid_argument,
                       "no such advice: " + std::to_string(static_cast<int>(advice)));
 }

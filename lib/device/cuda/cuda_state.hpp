@@ -93,8 +93,7 @@ public:
     /// Ends a capture, on any thread. Does nothing for a stream that is not being captured.
     void end(Stream stream) noexcept {
         const std::lock_guard guard(mutex_);
-        std::erase_if(under_way_,
-                      [stream](const UnderWay& capture) { return capture.stream == stream; });
+        std::erase_if(under_way_, [&](const UnderWay& one) { return one.stream == stream; });
         count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
     }
     /// The number of captures under way.
@@ -103,9 +102,8 @@ public:
         // Relaxed: a thread sees its own `begin`, and other threads' captures do not matter.
         if (count_.load(std::memory_order_relaxed) == 0) return false;
         const std::lock_guard guard(mutex_);
-        return std::any_of(under_way_.begin(), under_way_.end(), [](const UnderWay& capture) {
-            return capture.thread == std::this_thread::get_id();
-        });
+        const auto own = std::this_thread::get_id();
+        return std::ranges::find(under_way_, own, &UnderWay::thread) != under_way_.end();
     }
 
 private:

@@ -60,6 +60,11 @@ bool DriverApi::load(const std::string& library) {
 }
 
 DeviceStatus status_of(Result result) noexcept {
+    // All results between these two are about captures.
+    if (result >= Result::stream_capture_unsupported &&
+        result <= Result::stream_capture_wrong_thread) {
+        return DeviceStatus::in_capture;
+    }
     switch (result) {
         case Result::success:
         case Result::peer_access_already_enabled:  // not an error by the rules of Backend
@@ -80,16 +85,6 @@ DeviceStatus status_of(Result result) noexcept {
         case Result::host_memory_already_registered:
         case Result::host_memory_not_registered:
             return DeviceStatus::invalid_argument;
-        case Result::stream_capture_unsupported:
-        case Result::stream_capture_invalidated:
-        case Result::stream_capture_merge:
-        case Result::stream_capture_unmatched:
-        case Result::stream_capture_unjoined:
-        case Result::stream_capture_isolation:
-        case Result::stream_capture_implicit:
-        case Result::captured_event:
-        case Result::stream_capture_wrong_thread:
-            return DeviceStatus::in_capture;
         // The reference documents for each of these that the process must end, or that all later
         // calls fail too.
         case Result::deinitialized:

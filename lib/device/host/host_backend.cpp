@@ -103,7 +103,7 @@ public:
     }
     void remove_foreign(void* memory) {
         const std::lock_guard guard(mutex_);
-        if (foreign_.take(memory).empty()) {
+        if (!foreign_.take(memory)) {
             refuse("no registered memory begins at " + to_text(memory));
         }
     }
@@ -201,10 +201,10 @@ struct HostBackend::State {
         if (name.empty()) name = "CPU";
     }
 
-    /// Makes a call for device 0. Returns what `body` returns, ok if it returns nothing, or the
-    /// status of what it throws.
+    /// Makes a call, that of the function of the backend, for device 0. Returns what `body`
+    /// returns, ok if it returns nothing, or the status of what it throws.
     template <class Body>
-    DeviceStatus call(const char* function, int device, Body body) noexcept {
+    DeviceStatus call(int device, Body body, const char* function = __builtin_FUNCTION()) noexcept {
         return errors.guard(function, [&] {
             if (device != 0) {
                 refuse("device " + std::to_string(device) + ", expected 0, the only one");
@@ -226,22 +226,17 @@ struct HostBackend::State {
         const std::lock_guard guard(*stream);
         work();
     }
-    DeviceStatus copy(const char* call_name, int device, CopyKind kind, void* to, const void* from,
-                      std::size_t bytes, StreamHandle stream) noexcept {
-        return call(call_name, device, [&] {
-            check_copy(kind, to, from, bytes);
-            work(stream, [&] {
-                if (bytes != 0) std::memcpy(to, from, bytes);
-            });
+    void copy(CopyKind kind, void* to, const void* from, std::size_t bytes,
+              StreamHandle stream) const {
+        check_copy(kind, to, from, bytes);
+        work(stream, [&] {
+            if (bytes != 0) std::memcpy(to, from, bytes);
         });
     }
-    DeviceStatus fill(const char* call_name, int device, void* to, std::uint8_t byte,
-                      std::size_t bytes, StreamHandle stream) noexcept {
-        return call(call_name, device, [&] {
-            check_range("memory", to, bytes);
-            work(stream, [&] {
-                if (bytes != 0) std::memset(to, byte, bytes);
-            });
+    void fill(void* to, std::uint8_t byte, std::size_t bytes, StreamHandle stream) const {
+        check_range("memory", to, bytes);
+        work(stream, [&] {
+            if (bytes != 0) std::memset(to, byte, bytes);
         });
     }
     /// Waits for the work that other threads are submitting.
@@ -299,37 +294,35 @@ DeviceAbilities HostBackend::abilities(int device) noexcept {
 }
 
 DeviceStatus HostBackend::memory_info(int device, DeviceMemoryInfo& info) noexcept {
-    return state_->call("memory_info", device, [&] {
+    return state_->call(device, [&] {
         const std::size_t total = state_->total_bytes;
         info = {std::min(platform::available_memory(), total), total};
     });
 }
 
 DeviceStatus HostBackend::settle_memory(int device) noexcept {
-    return state_->call("settle_memory", device, [] {});
+    return state_->call(device, [] {});
 }
 
 DeviceStatus HostBackend::synchronize_device(int device) noexcept {
-    return state_->call("synchronize_device", device, [&] { state_->wait_for_all(); });
+    return state_->call(device, [&] { state_->wait_for_all(); });
 }
 
 // Memory -----------------------------------------------------------------------------------------
 
 DeviceStatus HostBackend::allocate(int device, std::size_t bytes, StorageKind kind,
                                    void** memory) noexcept {
-    return state_->call("allocate", device,
-                        [&] { *memory = state_->memory.allocate(bytes, number_of(kind)); });
+    return state_->call(device, [&] { *memory = state_->memory.allocate(bytes, number_of(kind)); });
 }
 
 DeviceStatus HostBackend::deallocate(int device, void* memory, std::size_t bytes,
                                      StorageKind kind) noexcept {
-    return state_->call("deallocate", device,
-                        [&] { state_->memory.deallocate(memory, bytes, number_of(kind)); });
+    return state_->call(device, [&] { state_->memory.deallocate(memory, bytes, number_of(kind)); });
 }
 
 DeviceStatus HostBackend::allocate_async(int device, std::size_t bytes, StreamHandle stream,
                                          void** memory) noexcept {
-    return state_->call("allocate_async", device, [&] {
+    return state_->call(device, [&] {
         (void)state_->stream_of(stream);
         *memory = state_->memory.allocate(bytes, number_of(StorageKind::private_storage));
     });
@@ -337,7 +330,7 @@ DeviceStatus HostBackend::allocate_async(int device, std::size_t bytes, StreamHa
 
 DeviceStatus HostBackend::deallocate_async(int device, void* memory, std::size_t bytes,
                                            StreamHandle stream) noexcept {
-    return state_->call("deallocate_async", device, [&] {
+    return state_->call(device, [&] {
         state_->work(stream, [&] {
             state_->memory.deallocate(memory, bytes, number_of(StorageKind::private_storage));
         });
@@ -345,11 +338,11 @@ DeviceStatus HostBackend::deallocate_async(int device, void* memory, std::size_t
 }
 
 DeviceStatus HostBackend::set_release_threshold(int device, std::size_t) noexcept {
-    return state_->call("set_release_threshold", device, [] {});
+    return state_->call(device, [] {});
 }
 
 DeviceStatus HostBackend::trim_stream_ordered(int device, std::size_t& given_back) noexcept {
-    return state_->call("trim_stream_ordered", device, [&] { given_back = 0; });
+    return state_->call(device, [&] { given_back = 0; });
 }
 
 void* HostBackend::host_pointer(int device, void* memory) noexcept {
@@ -358,59 +351,55 @@ void* HostBackend::host_pointer(int device, void* memory) noexcept {
 
 DeviceStatus HostBackend::advise_memory(int device, void* memory, std::size_t bytes, MemoryAdvice,
                                         Processor) noexcept {
-    return state_->call("advise_memory", device, [&] { check_advised(memory, bytes); });
+    return state_->call(device, [&] { check_advised(memory, bytes); });
 }
 
 DeviceStatus HostBackend::prefetch_memory(int device, void* memory, std::size_t bytes, Processor,
                                           StreamHandle stream) noexcept {
-    return state_->call("prefetch_memory", device, [&] {
+    return state_->call(device, [&] {
         (void)state_->stream_of(stream);
         check_advised(memory, bytes);
     });
 }
 
 DeviceStatus HostBackend::allocate_pinned(int device, std::size_t bytes, void** memory) noexcept {
-    return state_->call("allocate_pinned", device,
-                        [&] { *memory = state_->pinned.allocate(bytes, pinned_kind); });
+    return state_->call(device, [&] { *memory = state_->pinned.allocate(bytes, pinned_kind); });
 }
 
 DeviceStatus HostBackend::deallocate_pinned(int device, void* memory, std::size_t bytes) noexcept {
-    return state_->call("deallocate_pinned", device,
-                        [&] { state_->pinned.deallocate(memory, bytes, pinned_kind); });
+    return state_->call(device, [&] { state_->pinned.deallocate(memory, bytes, pinned_kind); });
 }
 
 DeviceStatus HostBackend::register_pinned(int device, void* memory, std::size_t bytes) noexcept {
-    return state_->call("register_pinned", device,
-                        [&] { state_->pinned.add_foreign(memory, bytes); });
+    return state_->call(device, [&] { state_->pinned.add_foreign(memory, bytes); });
 }
 
 DeviceStatus HostBackend::unregister_pinned(int device, void* memory) noexcept {
-    return state_->call("unregister_pinned", device,
-                        [&] { state_->pinned.remove_foreign(memory); });
+    return state_->call(device, [&] { state_->pinned.remove_foreign(memory); });
 }
 
 // Streams ----------------------------------------------------------------------------------------
 
 DeviceStatus HostBackend::create_stream(int device, StreamHandle* stream, int priority) noexcept {
-    return state_->call("create_stream", device, [&] {
+    return state_->call(device, [&] {
         device::check_priority(priority, {});
         *stream = state_->streams.add(std::make_shared<Stream>());
     });
 }
 
 DeviceStatus HostBackend::destroy_stream(int device, StreamHandle stream) noexcept {
-    return state_->call("destroy_stream", device, [&] {
+    return state_->call(device, [&] {
         if (state_->streams.remove(stream)) return;
         refuse("stream " + to_text(stream) + ": expected one that was created and not destroyed");
     });
 }
 
 DeviceStatus HostBackend::synchronize_stream(int device, StreamHandle stream) noexcept {
-    return state_->call("synchronize_stream", device, [&] { state_->work(stream, [] {}); });
+    return state_->call(device, [&] { state_->work(stream, [] {}); });
 }
 
 DeviceStatus HostBackend::query_stream(int device, StreamHandle stream) noexcept {
-    return state_->call("query_stream", device, [&] {
+    return state_->call(device, [&] {
         const std::shared_ptr<Stream> queried = state_->stream_of(stream);
         const std::unique_lock lock(*queried, std::try_to_lock);
         return lock.owns_lock() ? DeviceStatus::ok : DeviceStatus::not_ready;
@@ -418,7 +407,7 @@ DeviceStatus HostBackend::query_stream(int device, StreamHandle stream) noexcept
 }
 
 DeviceStatus HostBackend::wait_event(int device, StreamHandle stream, EventHandle event) noexcept {
-    return state_->call("wait_event", device, [&] {
+    return state_->call(device, [&] {
         (void)state_->stream_of(stream);
         (void)state_->event_of(event);
     });
@@ -426,7 +415,7 @@ DeviceStatus HostBackend::wait_event(int device, StreamHandle stream, EventHandl
 
 DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
                                                void (*function)(void*), void* argument) noexcept {
-    return state_->call("launch_host_function", device, [&] {
+    return state_->call(device, [&] {
         if (function == nullptr) refuse("the function is nullptr, expected a function");
         state_->work(stream, [&] { function(argument); });
     });
@@ -435,21 +424,21 @@ DeviceStatus HostBackend::launch_host_function(int device, StreamHandle stream,
 // Events -----------------------------------------------------------------------------------------
 
 DeviceStatus HostBackend::create_event(int device, EventFlags flags, EventHandle* event) noexcept {
-    return state_->call("create_event", device, [&] {
+    return state_->call(device, [&] {
         device::check_flags_of_one_process(flags);
         *event = state_->events.add(std::make_shared<Event>(contains(flags, EventFlags::timing)));
     });
 }
 
 DeviceStatus HostBackend::destroy_event(int device, EventHandle event) noexcept {
-    return state_->call("destroy_event", device, [&] {
+    return state_->call(device, [&] {
         if (!state_->events.remove(event)) State::refuse_event(event);
     });
 }
 
 DeviceStatus HostBackend::record_event(int device, EventHandle event,
                                        StreamHandle stream) noexcept {
-    return state_->call("record_event", device, [&] {
+    return state_->call(device, [&] {
         const std::shared_ptr<Event> recorded = state_->event_of(event);
         state_->work(stream, [&] {
             recorded->recorded_ns.store(platform::monotonic_clock_ns(), std::memory_order_relaxed);
@@ -458,16 +447,16 @@ DeviceStatus HostBackend::record_event(int device, EventHandle event,
 }
 
 DeviceStatus HostBackend::query_event(int device, EventHandle event) noexcept {
-    return state_->call("query_event", device, [&] { (void)state_->event_of(event); });
+    return state_->call(device, [&] { (void)state_->event_of(event); });
 }
 
 DeviceStatus HostBackend::synchronize_event(int device, EventHandle event) noexcept {
-    return state_->call("synchronize_event", device, [&] { (void)state_->event_of(event); });
+    return state_->call(device, [&] { (void)state_->event_of(event); });
 }
 
 DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle to,
                                      float* ms) noexcept {
-    return state_->call("elapsed_ms", device, [&] {
+    return state_->call(device, [&] {
         const std::shared_ptr<Event> begin = state_->event_of(from);
         const std::shared_ptr<Event> end = state_->event_of(to);
         if (!begin->has_timing || !end->has_timing) {
@@ -487,22 +476,22 @@ DeviceStatus HostBackend::elapsed_ms(int device, EventHandle from, EventHandle t
 
 DeviceStatus HostBackend::copy(int device, CopyKind kind, void* to, const void* from,
                                std::size_t bytes) noexcept {
-    return state_->copy("copy", device, kind, to, from, bytes, nullptr);
+    return state_->call(device, [&] { state_->copy(kind, to, from, bytes, nullptr); });
 }
 
 DeviceStatus HostBackend::copy_async(int device, CopyKind kind, void* to, const void* from,
                                      std::size_t bytes, StreamHandle stream) noexcept {
-    return state_->copy("copy_async", device, kind, to, from, bytes, stream);
+    return state_->call(device, [&] { state_->copy(kind, to, from, bytes, stream); });
 }
 
 DeviceStatus HostBackend::fill(int device, void* memory, std::uint8_t byte,
                                std::size_t bytes) noexcept {
-    return state_->fill("fill", device, memory, byte, bytes, nullptr);
+    return state_->call(device, [&] { state_->fill(memory, byte, bytes, nullptr); });
 }
 
 DeviceStatus HostBackend::fill_async(int device, void* memory, std::uint8_t byte, std::size_t bytes,
                                      StreamHandle stream) noexcept {
-    return state_->fill("fill_async", device, memory, byte, bytes, stream);
+    return state_->call(device, [&] { state_->fill(memory, byte, bytes, stream); });
 }
 
 std::string HostBackend::last_error() {

@@ -16,7 +16,6 @@ public:
         Value value;
     };
     using Map = std::map<std::uintptr_t, Range>;
-    using Node = typename Map::node_type;
 
     /// Adds a range. Returns false, and adds nothing, if it overlaps another one, is empty, or
     /// exceeds the address space. Throws std::bad_alloc.
@@ -50,10 +49,8 @@ public:
         return begin - before->first < before->second.bytes;
     }
 
-    /// Removes the range that begins at the address; the result is empty if there is none. It can
-    /// be put back without allocating memory.
-    Node take(const void* address) noexcept { return ranges_.extract(number(address)); }
-    void put_back(Node node) noexcept { ranges_.insert(std::move(node)); }
+    /// Removes the range that begins at the address. Returns false if there is none.
+    bool take(const void* address) noexcept { return ranges_.erase(number(address)) != 0; }
 
     Map& ranges() noexcept { return ranges_; }
 

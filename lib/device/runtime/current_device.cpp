@@ -8,7 +8,6 @@ namespace tensorpool {
 namespace {
 
 using device::device_changes;
-using device::runtime_registry;
 
 struct Current {
     Device device;
@@ -19,7 +18,7 @@ constinit thread_local Current current = {};
 
 /// Makes no call to CUDA's driver.
 Device first_device() {
-    if (runtime_registry().has_runtime(DeviceType::cuda)) return {DeviceType::cuda, 0};
+    if (device::has_runtime(DeviceType::cuda)) return {DeviceType::cuda, 0};
     if (device_count(DeviceType::simulated) > 0) return {DeviceType::simulated, 0};
     return {DeviceType::cpu, 0};
 }
@@ -46,7 +45,7 @@ Device current_device() {
 
 void set_current_device(Device device) {
     const std::uint32_t changes = device_changes.load(std::memory_order_acquire);
-    runtime_registry().check_device(device);
+    device::check_device(device);
     current = {device, true, changes};
 }
 

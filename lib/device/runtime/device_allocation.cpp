@@ -3,7 +3,7 @@
 #include <tensorpool/device/runtimes.hpp>
 
 #include "base/alignment.hpp"
-#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,6 +1,5 @@
 #include <tensorpool/device/host_allocator.hpp>
 
-#include <algorithm>
 #include <map>
 #include <unordered_map>
 
@@ -373,14 +372,6 @@ void* HostAllocator::allocate(std::size_t bytes, StreamHandle stream) {
     if (block == nullptr) [[unlikely]]
         blocks_->fail(bytes);
     return block;
-}
-
-void* HostAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept {
-    try {
-        return allocate(bytes, stream);
-    } catch (...) {
-        return nullptr;
-    }
 }
 
 void HostAllocator::deallocate(void* block) noexcept {

@@ -1,4 +1,4 @@
-#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -2,7 +2,6 @@
 
 #include <tensorpool/device/device_stream.hpp>
 
-#include "device/runtime/memory_copies.hpp"
 #include "device/runtime/object_table.hpp"
 #include "device/runtime/runtime_registry.hpp"
 
@@ -72,7 +71,7 @@ StreamHandle Runtime::current_stream() const noexcept {
 }
 
 void Runtime::activate() const {
-    device::runtime_registry().check_known(*this);
+    device::check_known(*this);
     set_current_device(device());
 }
 

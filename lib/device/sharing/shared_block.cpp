@@ -93,7 +93,7 @@ void SharedBlock::send(int socket) const {
     message.bytes = bytes_;
     const std::string name = to_string(device_);
     name.copy(message.device.data(), message.device.size() - 1);
-    const int error = platform::send_file(socket, file_, &message, sizeof message);
+    const int error = platform::send_files(socket, &file_, 1, &message, sizeof message);
     if (error == 0) return;
     refuse_call("send", DeviceStatus::failed, std::generic_category().message(error));
 }

@@ -23,14 +23,9 @@ static_assert(static_cast<int>(NumaPlacement::interleave) == tensorpool_numa_int
 static_assert(static_cast<int>(NumaPlacement::bind) == tensorpool_numa_bind);
 static_assert(FilePart::to_the_end == UINT64_MAX);
 
-constexpr const char* a_file =
-    "one from tensorpool_mapped_file_open or tensorpool_model_file_mapping";
-
-MappedFile& to_file(tensorpool_mapped_file* file) {
-    return required(reinterpret_cast<MappedFile*>(file), "file", a_file);
-}
-const MappedFile& to_file(const tensorpool_mapped_file* file) {
-    return required(reinterpret_cast<const MappedFile*>(file), "file", a_file);
+auto& to_file(auto* file) {
+    return object_of<MappedFile>(
+        file, "file", "one from tensorpool_mapped_file_open or tensorpool_model_file_mapping");
 }
 
 FilePart to_part(tensorpool_file_part part) noexcept {
@@ -38,9 +33,10 @@ FilePart to_part(tensorpool_file_part part) noexcept {
 }
 
 template <class Call>
-tensorpool_advised advised(const char* function, Call call) noexcept {
-    return guarded_or(tensorpool_advised_invalid, function,
-                      [&] { return static_cast<tensorpool_advised>(call()); });
+tensorpool_advised advised(Call call, const char* function = __builtin_FUNCTION()) noexcept {
+    tensorpool_advised result = tensorpool_advised_invalid;
+    guarded([&] { result = static_cast<tensorpool_advised>(call()); }, function);
+    return result;
 }
 
 }  // namespace
@@ -52,13 +48,11 @@ using tensorpool::MappedFile;
 tensorpool_mapped_file* tensorpool_mapped_file_open(const char* path, tensorpool_file_part part,
                                                     int32_t shared) {
     using tensorpool::Shared;
-    return reinterpret_cast<tensorpool_mapped_file*>(
-        guarded_or<MappedFile*>(nullptr, "mapped_file_open", [&] {
-            const Shared shows =
-                to_enumeration("shared", shared, 1) != 0 ? Shared::yes : Shared::no;
-            required(path, "path", "the name of a file");
-            return new MappedFile(MappedFile::open(path, {to_part(part), shows}));
-        }));
+    return reinterpret_cast<tensorpool_mapped_file*>(or_zero([&] {
+        const Shared shows = to_enumeration("shared", shared, 1) != 0 ? Shared::yes : Shared::no;
+        required(path, "path", "the name of a file");
+        return new MappedFile(MappedFile::open(path, {to_part(part), shows}));
+    }));
 }
 
 void tensorpool_mapped_file_close(tensorpool_mapped_file* file) {
@@ -66,12 +60,11 @@ void tensorpool_mapped_file_close(tensorpool_mapped_file* file) {
 }
 
 const char* tensorpool_mapped_file_path(const tensorpool_mapped_file* file) {
-    return guarded_or<const char*>(nullptr, "mapped_file_path",
-                                   [&] { return to_file(file).path().c_str(); });
+    return or_zero([&] { return to_file(file).path().c_str(); });
 }
 
 tensorpool_file_part tensorpool_mapped_file_part(const tensorpool_mapped_file* file) {
-    return guarded_or(tensorpool_file_part{0, 0}, "mapped_file_part", [&] {
+    return or_zero([&] {
         const tensorpool::FilePart part = to_file(file).part();
         return tensorpool_file_part{part.offset, part.bytes};
     });
@@ -79,20 +72,19 @@ tensorpool_file_part tensorpool_mapped_file_part(const tensorpool_mapped_file* f
 
 const void* tensorpool_mapped_file_bytes(const tensorpool_mapped_file* file,
                                          tensorpool_file_part part) {
-    return guarded_or<const void*>(nullptr, "mapped_file_bytes", [&]() -> const void* {
+    return or_zero([&]() -> const void* {
         const auto bytes = to_file(file).bytes(to_part(part));
         return bytes.empty() ? nullptr : bytes.data();
     });
 }
 
 uint64_t tensorpool_mapped_file_size(const tensorpool_mapped_file* file) {
-    return guarded_or<std::uint64_t>(0, "mapped_file_size",
-                                     [&] { return to_file(file).file_bytes(); });
+    return or_zero([&] { return to_file(file).file_bytes(); });
 }
 
 tensorpool_status tensorpool_mapped_file_copy(const tensorpool_mapped_file* file, uint64_t offset,
                                               void* to, size_t bytes) {
-    return guarded("mapped_file_copy", [&] {
+    return guarded([&] {
         const MappedFile& from = to_file(file);
         if (to == nullptr && bytes != 0) {
             refuse_null("to", (std::to_string(bytes) + " B").c_str());
@@ -103,7 +95,7 @@ tensorpool_status tensorpool_mapped_file_copy(const tensorpool_mapped_file* file
 
 tensorpool_advised tensorpool_mapped_file_prefetch(const tensorpool_mapped_file* file, int32_t when,
                                                    tensorpool_file_part part) {
-    return advised("mapped_file_prefetch", [&] {
+    return advised([&] {
         return to_file(file).prefetch(to_enumeration("when", when, tensorpool::Prefetch::now),
                                       to_part(part));
     });
@@ -111,7 +103,7 @@ tensorpool_advised tensorpool_mapped_file_prefetch(const tensorpool_mapped_file*
 
 tensorpool_advised tensorpool_mapped_file_advise(const tensorpool_mapped_file* file,
                                                  int32_t pattern, tensorpool_file_part part) {
-    return advised("mapped_file_advise", [&] {
+    return advised([&] {
         return to_file(file).advise(
             to_enumeration("pattern", pattern, tensorpool::AccessPattern::random), to_part(part));
     });
@@ -119,13 +111,12 @@ tensorpool_advised tensorpool_mapped_file_advise(const tensorpool_mapped_file* f
 
 tensorpool_advised tensorpool_mapped_file_prefer_huge_pages(const tensorpool_mapped_file* file,
                                                             tensorpool_file_part part) {
-    return advised("mapped_file_prefer_huge_pages",
-                   [&] { return to_file(file).prefer_huge_pages(to_part(part)); });
+    return advised([&] { return to_file(file).prefer_huge_pages(to_part(part)); });
 }
 
 tensorpool_advised tensorpool_mapped_file_place(tensorpool_mapped_file* file, int32_t placement,
                                                 uint32_t node) {
-    return advised("mapped_file_place", [&] {
+    return advised([&] {
         return to_file(file).place(
             to_enumeration("placement", placement, tensorpool::NumaPlacement::bind), node);
     });
@@ -133,25 +124,22 @@ tensorpool_advised tensorpool_mapped_file_place(tensorpool_mapped_file* file, in
 
 uint64_t tensorpool_mapped_file_resident_bytes(const tensorpool_mapped_file* file,
                                                tensorpool_file_part part) {
-    return guarded_or<std::uint64_t>(0, "mapped_file_resident_bytes",
-                                     [&] { return to_file(file).resident_bytes(to_part(part)); });
+    return or_zero([&] { return to_file(file).resident_bytes(to_part(part)); });
 }
 
 tensorpool_advised tensorpool_mapped_file_drop_pages(const tensorpool_mapped_file* file,
                                                      tensorpool_file_part part) {
-    return advised("mapped_file_drop_pages",
-                   [&] { return to_file(file).drop_pages(to_part(part)); });
+    return advised([&] { return to_file(file).drop_pages(to_part(part)); });
 }
 
 tensorpool_advised tensorpool_mapped_file_drop_from_cache(const tensorpool_mapped_file* file,
                                                           tensorpool_file_part part) {
-    return advised("mapped_file_drop_from_cache",
-                   [&] { return to_file(file).drop_from_cache(to_part(part)); });
+    return advised([&] { return to_file(file).drop_from_cache(to_part(part)); });
 }
 
 tensorpool_status tensorpool_mapped_file_unmap(tensorpool_mapped_file* file,
                                                tensorpool_file_part part, uint64_t* unmapped) {
-    return guarded("mapped_file_unmap", [&] {
+    return guarded([&] {
         const std::uint64_t bytes = to_file(file).unmap(to_part(part));
         if (unmapped != nullptr) *unmapped = bytes;
     });

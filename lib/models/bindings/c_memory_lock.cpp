@@ -23,7 +23,9 @@ constexpr const char* struct_name = "tensorpool_lock_outcome";
 constexpr std::size_t first_version_bytes = offsetof(tensorpool_lock_outcome, available_bytes) +
                                             sizeof(tensorpool_lock_outcome::available_bytes);
 
-constexpr const char* a_lock = "one from tensorpool_memory_lock_create";
+auto& to_lock(auto* lock) {
+    return object_of<MemoryLock>(lock, "lock", "one from tensorpool_memory_lock_create");
+}
 
 tensorpool_lock_outcome to_c(const LockOutcome& from) {
     return {.struct_bytes = sizeof(tensorpool_lock_outcome),
@@ -51,13 +53,12 @@ using namespace tensorpool::adaptors;
 using tensorpool::MemoryLock;
 
 tensorpool_memory_lock* tensorpool_memory_lock_create(const void* range, size_t bytes) {
-    return reinterpret_cast<tensorpool_memory_lock*>(
-        guarded_or<MemoryLock*>(nullptr, "memory_lock_create", [&] {
-            if (range == nullptr && bytes != 0) {
-                refuse_null("range", (std::to_string(bytes) + " B").c_str());
-            }
-            return new MemoryLock({static_cast<const std::byte*>(range), bytes});
-        }));
+    return reinterpret_cast<tensorpool_memory_lock*>(or_zero([&] {
+        if (range == nullptr && bytes != 0) {
+            refuse_null("range", (std::to_string(bytes) + " B").c_str());
+        }
+        return new MemoryLock({static_cast<const std::byte*>(range), bytes});
+    }));
 }
 
 void tensorpool_memory_lock_destroy(tensorpool_memory_lock* lock) {
@@ -66,8 +67,8 @@ void tensorpool_memory_lock_destroy(tensorpool_memory_lock* lock) {
 
 tensorpool_status tensorpool_memory_lock_grow_to(tensorpool_memory_lock* lock, size_t bytes,
                                                  tensorpool_lock_outcome* outcome) {
-    return guarded("memory_lock_grow_to", [&] {
-        MemoryLock& of = required(reinterpret_cast<MemoryLock*>(lock), "lock", a_lock);
+    return guarded([&] {
+        MemoryLock& of = to_lock(lock);
         tensorpool::LockOutcome result;
         const auto grow = [&] {
             result = of.grow_to(bytes);
@@ -83,7 +84,5 @@ tensorpool_status tensorpool_memory_lock_grow_to(tensorpool_memory_lock* lock, s
 }
 
 size_t tensorpool_memory_lock_locked_bytes(const tensorpool_memory_lock* lock) {
-    return guarded_or<std::size_t>(0, "memory_lock_locked_bytes", [&] {
-        return required(reinterpret_cast<const MemoryLock*>(lock), "lock", a_lock).locked_bytes();
-    });
+    return or_zero([&] { return to_lock(lock).locked_bytes(); });
 }

@@ -3,12 +3,13 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
+#include <ranges>
 #include <system_error>
 #include <tuple>
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "models/estimate/config/config.hpp"
+#include "base/text.hpp"
 #include "models/estimate/gguf_hyperparameters.hpp"
 
 namespace tensorpool {
@@ -179,12 +180,9 @@ std::optional<TensorLocation> layer_of(std::string_view name) noexcept {
 /// Returns whether one of the words between dots is in the list.
 template <std::size_t Count>
 bool has_word(std::string_view name, const std::string_view (&words)[Count]) noexcept {
-    while (!name.empty()) {
-        const std::size_t dot = std::min(name.find('.'), name.size());
-        if (is_one_of(name.substr(0, dot), words)) return true;
-        name.remove_prefix(std::min(dot + 1, name.size()));
-    }
-    return false;
+    return std::ranges::any_of(std::views::split(name, '.'), [&](const auto& word) {
+        return is_one_of({word.begin(), word.end()}, words);
+    });
 }
 
 bool has_output_word(std::string_view name) noexcept {
@@ -199,17 +197,7 @@ bool has_embedding_word(std::string_view name) noexcept {
 }  // namespace
 
 const char* to_string(ModelPart part) noexcept {
-    switch (part) {
-        case ModelPart::embeddings:
-            return "embeddings";
-        case ModelPart::layer:
-            return "layer";
-        case ModelPart::output:
-            return "output";
-        case ModelPart::other:
-            break;
-    }
-    return "other";
+    return base::text_of({"embeddings", "layer", "output"}, part, "other");
 }
 
 TensorLocation location_of(std::string_view name) noexcept {

@@ -2,6 +2,8 @@
 
 /// Reads hyperparameters from any source: the metadata of a GGUF file, or a config.json.
 
+#include <memory>
+
 #include <tensorpool/model_hyperparameters.hpp>
 
 namespace tensorpool::files {
@@ -61,5 +63,9 @@ public:
 /// Reads all hyperparameters of a model. Throws HyperparameterError, which names the value that
 /// is missing or out of bounds, what was found and what is expected.
 ModelHyperparameters read_hyperparameters(const HyperparameterSource& source, const Family& family);
+
+/// Reads the config.json of a model. Throws HyperparameterError if the file cannot be read or is
+/// not a JSON object, and in a build without nlohmann-json.
+std::unique_ptr<HyperparameterSource> read_config_file(const std::string& path);
 
 }  // namespace tensorpool::files

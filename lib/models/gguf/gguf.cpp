@@ -1,9 +1,7 @@
 #include <array>
 
 #include "base/alignment.hpp"
-#include "models/gguf/gguf_metadata.hpp"
 #include "models/model_contents.hpp"
-#include "tensors/tensor_sizes.hpp"
 
 /// @file
 /// GGUF, versions 2 and 3, as ggml's docs/gguf.md describes it and as ggml's own reader accepts it.
@@ -11,18 +9,61 @@
 namespace tensorpool::files {
 namespace {
 
+enum class Type : std::uint32_t {
+    u8,
+    i8,
+    u16,
+    i16,
+    u32,
+    i32,
+    f32,
+    boolean,
+    string,
+    array,
+    u64,
+    i64,
+    f64,
+};
+
+/// A type of metadata. `bytes` is 0 for strings and arrays, which contain their own length.
+struct TypeTraits {
+    std::string_view name;
+    std::uint8_t bytes;
+};
+
+// Indexed by their numbers, from ggml's docs/gguf.md.
+constexpr auto types = std::to_array<TypeTraits>({
+    {"u8", 1},
+    {"i8", 1},
+    {"u16", 2},
+    {"i16", 2},
+    {"u32", 4},
+    {"i32", 4},
+    {"f32", 4},
+    {"bool", 1},
+    {"string", 0},
+    {"array", 0},
+    {"u64", 8},
+    {"i64", 8},
+    {"f64", 8},
+});
+
+constexpr const TypeTraits& traits_of(Type type) noexcept {
+    return types[static_cast<std::size_t>(type)];
+}
+
 /// The limit for arrays of arrays. No known writer nests them even once.
 constexpr unsigned max_depth = 8;
 /// Bytes of an array's head: the type of its elements, and their number.
 constexpr std::uint64_t head_bytes = 12;
 constexpr std::uint64_t length_bytes = 8;
 
-GgufValue read_type(ByteReader& in, Field field) {
+Type read_type(ByteReader& in, Field field) {
     const auto type = in.read<std::uint32_t>(field);
-    if (type >= gguf_value_types) {
-        in.fail_read(field, type, "a type below " + std::to_string(gguf_value_types));
+    if (type >= types.size()) {
+        in.fail_read(field, type, "a type below " + std::to_string(types.size()));
     }
-    return static_cast<GgufValue>(type);
+    return static_cast<Type>(type);
 }
 
 bool read_bool(ByteReader& in, Field field) {
@@ -31,13 +72,20 @@ bool read_bool(ByteReader& in, Field field) {
     return value != 0;
 }
 
+/// Reads a string of GGUF: its length, then its bytes.
+std::string_view read_gguf_string(ByteReader& in, Field length, Field text) {
+    const auto bytes = in.read<std::uint64_t>(length);
+    in.check_count(bytes, 1, length);
+    return in.take_text(bytes, text);
+}
+
 struct Head {
-    GgufValue type;
+    Type type;
     std::uint64_t count;
 };
 
 Head read_head(ByteReader& in) {
-    const GgufValue type = read_type(in, "element type");
+    const Type type = read_type(in, "element type");
     return {type, in.read<std::uint64_t>("element count")};
 }
 
@@ -54,17 +102,17 @@ void walk_arrays(ByteReader& in, std::uint64_t count, unsigned depth) {
 
 /// Checks all elements of an array and moves past them.
 void walk(ByteReader& in, const Head& head, unsigned depth) {
-    const std::uint64_t bytes = gguf_value_type(head.type).bytes;
-    const bool is_array = head.type == GgufValue::array;
+    const std::uint64_t bytes = traits_of(head.type).bytes;
+    const bool is_array = head.type == Type::array;
     in.check_count(head.count,
                    bytes != 0 ? bytes
                    : is_array ? head_bytes
                               : length_bytes,
                    "element count");
     if (is_array) return walk_arrays(in, head.count, depth);
-    if (head.type == GgufValue::boolean) {
+    if (head.type == Type::boolean) {
         for (std::uint64_t i = 0; i < head.count; ++i) read_bool(in, {"element", i});
-    } else if (head.type == GgufValue::string) {
+    } else if (head.type == Type::string) {
         for (std::uint64_t i = 0; i < head.count; ++i) {
             read_gguf_string(in, {"length of element", i}, {"text of element", i});
         }
@@ -78,81 +126,47 @@ MetadataArray read_array(ByteReader& in) {
     const ByteReader begin = in;
     walk(in, head, 1);
     ByteReader again = begin;
-    return {gguf_value_type(head.type).name, head.count,
+    return {traits_of(head.type).name, head.count,
             again.take(in.position() - begin.position(), "elements")};
 }
 
-}  // namespace
-
-std::string_view read_gguf_string(ByteReader& in, Field length, Field text) {
-    const auto bytes = in.read<std::uint64_t>(length);
-    in.check_count(bytes, 1, length);
-    return in.take_text(bytes, text);
-}
-
+/// Reads a metadata value, preceded by its type. Arrays are checked, but not unpacked.
 MetadataValue read_gguf_value(ByteReader& in) {
     constexpr const char* value = "value";
     switch (read_type(in, "type")) {
-        case GgufValue::u8:
+        case Type::u8:
             return std::uint64_t{in.read<std::uint8_t>(value)};
-        case GgufValue::u16:
+        case Type::u16:
             return std::uint64_t{in.read<std::uint16_t>(value)};
-        case GgufValue::u32:
+        case Type::u32:
             return std::uint64_t{in.read<std::uint32_t>(value)};
-        case GgufValue::u64:
+        case Type::u64:
             return in.read<std::uint64_t>(value);
-        case GgufValue::i8:
+        case Type::i8:
             return std::int64_t{in.read<std::int8_t>(value)};
-        case GgufValue::i16:
+        case Type::i16:
             return std::int64_t{in.read<std::int16_t>(value)};
-        case GgufValue::i32:
+        case Type::i32:
             return std::int64_t{in.read<std::int32_t>(value)};
-        case GgufValue::i64:
+        case Type::i64:
             return in.read<std::int64_t>(value);
-        case GgufValue::f32:
+        case Type::f32:
             return double{in.read<float>(value)};
-        case GgufValue::f64:
+        case Type::f64:
             return in.read<double>(value);
-        case GgufValue::boolean:
+        case Type::boolean:
             return read_bool(in, value);
-        case GgufValue::string:
+        case Type::string:
             return read_gguf_string(in, "length", "text");
-        case GgufValue::array:
+        case Type::array:
             return read_array(in);
     }
     return {};  // not reached: read_type rejects other types
 }
 
-namespace {
-
-// Indexed by their numbers, from ggml's docs/gguf.md.
-constexpr auto value_types = std::to_array<GgufValueType>({
-    {"u8", 1},
-    {"i8", 1},
-    {"u16", 2},
-    {"i16", 2},
-    {"u32", 4},
-    {"i32", 4},
-    {"f32", 4},
-    {"bool", 1},
-    {"string", 0},
-    {"array", 0},
-    {"u64", 8},
-    {"i64", 8},
-    {"f64", 8},
-});
-static_assert(value_types.size() == gguf_value_types);
-
-}  // namespace
-
-const GgufValueType& gguf_value_type(GgufValue type) noexcept {
-    return value_types[static_cast<std::size_t>(type)];
-}
-namespace {
-
 /// The least that the description of a tensor takes: the length of its name, a number of
 /// dimensions, a type, and an offset.
-inline constexpr std::uint64_t min_gguf_tensor_bytes = 8 + 4 + 4 + 8;
+constexpr std::uint64_t min_gguf_tensor_bytes = 8 + 4 + 4 + 8;
 
 constexpr std::size_t max_ggml_dimensions = 4;
 // More than any model has. A hostile count in a huge file must not reserve as much memory again.
@@ -163,6 +177,8 @@ public:
     Tensors(ByteReader& in, std::uint64_t alignment, ModelContents& to)
         : in_(in), alignment_(alignment), to_(to) {}
 
+    /// Reads the descriptions of `count` tensors, and computes the positions of the tensors in the
+    /// data that follows.
     void read(std::uint64_t count) {
         to_.tensors.reserve(std::min(count, reserved_tensors));
         for (std::uint64_t i = 0; i < count; ++i) read_tensor(i);
@@ -229,19 +245,12 @@ private:
         const std::uint64_t row = count == 0 ? 1 : tensor.shape.back();
         const std::uint64_t block = tensor.type.data.block_elements();
         if (row % block != 0) {
-            in_.fail({"dimension", 0}, first_dimension,
+            in_.fail({"dimension", std::uint64_t{0}}, first_dimension,
                      "found rows of " + std::to_string(row) + " elements, expected a multiple of " +
                          std::to_string(block) + ", a block of " + std::string(tensor.type.name));
         }
-        const auto elements = tensors::count_elements(tensor.shape);
-        const auto bytes =
-            elements ? tensors::count_bytes(*elements, tensor.type.data) : std::nullopt;
-        if (!bytes) {
-            in_.fail({"dimension", 0}, first_dimension,
-                     "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "
-                     "expected less");
-        }
-        return *bytes;
+        return tensor_bytes(in_, tensor.shape, tensor.type.data, {"dimension", std::uint64_t{0}},
+                            first_dimension, "dimensions");
     }
 
     void refuse_duplicates() {
@@ -304,13 +313,6 @@ private:
     ModelContents& to_;
 };
 
-/// Reads the descriptions of `count` tensors at `in`'s position, and computes the positions of the
-/// tensors in the data that follows.
-void read_gguf_tensors(ByteReader& in, std::uint64_t count, std::uint64_t alignment,
-                       ModelContents& to) {
-    Tensors(in, alignment, to).read(count);
-}
-
 constexpr std::uint64_t magic_bytes = 4;
 constexpr std::uint64_t default_alignment = 32;
 constexpr std::uint64_t max_alignment = std::uint64_t{1} << 31;
@@ -329,7 +331,7 @@ public:
         const std::uint64_t entries = read_count("metadata count", min_metadata_bytes);
         for (std::uint64_t i = 0; i < entries; ++i) read_metadata(i);
         refuse_duplicates();
-        read_gguf_tensors(in_, tensors, alignment_, to_);
+        Tensors(in_, alignment_, to_).read(tensors);
     }
 
 private:

@@ -2,8 +2,6 @@
 
 #include <charconv>
 
-#include "tensors/tensor_sizes.hpp"
-
 /// @file
 /// NumPy's array files, versions 1.0, 2.0 and 3.0 of numpy.lib.format.
 
@@ -42,14 +40,6 @@ ElementType type_of(const ByteReader& in, const NpyHeader& header) {
                          : ", expected a type of NumPy such as '<f4'"));
 }
 
-std::uint64_t bytes_of(const ByteReader& in, const NpyHeader& header, const ElementType& type) {
-    const auto elements = tensors::count_elements(header.shape);
-    const auto bytes = elements ? tensors::count_bytes(*elements, type.data) : std::nullopt;
-    if (bytes) return *bytes;
-    in.fail("header", header.shape_offset,
-            "found a shape whose product passes 2^63 - 1, in elements or in bytes; expected less");
-}
-
 void check_data(const ByteReader& in, std::uint64_t bytes) {
     if (bytes == in.left()) return;
     in.fail("data", in.position(),
@@ -74,7 +64,8 @@ std::uint32_t read_npy_array(ByteReader& in, std::string_view name, ModelContent
     const std::uint64_t begin = in.position();
     const NpyHeader header = read_npy_header(in, in.take_text(length, "header"), begin);
     const ElementType type = type_of(in, header);
-    const std::uint64_t bytes = bytes_of(in, header, type);
+    const std::uint64_t bytes =
+        tensor_bytes(in, header.shape, type.data, "header", header.shape_offset, "a shape");
     check_data(in, bytes);
     to.tensors.push_back({.name = name,
                           .type = type,

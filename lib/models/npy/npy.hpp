@@ -1,6 +1,5 @@
 #pragma once
 
-#include "models/byte_reader.hpp"
 #include "models/model_contents.hpp"
 
 namespace tensorpool::files {
@@ -22,5 +21,18 @@ NpyHeader read_npy_header(const ByteReader& in, std::string_view text, std::uint
 /// Reads an array that begins at `in`'s position and must end where `in` ends, as the tensor
 /// `name`. Returns the version of the format.
 std::uint32_t read_npy_array(ByteReader& in, std::string_view name, ModelContents& to);
+
+/// An entry of a zip file. Its directory and its own header agree on these values.
+struct ZipEntry {
+    std::string_view name;
+    std::uint64_t header_begin = 0;
+    std::uint64_t data_begin = 0;
+    std::uint64_t data_end = 0;
+};
+
+/// Reads the directory of a zip file whose entries are stored, not compressed, and compares it with
+/// the header of each entry. Entries must not overlap. Checksums are not verified, since that would
+/// read all data. Errors name fields as "entry 3 'name': …".
+std::vector<ZipEntry> read_zip_directory(const ModelContents& file);
 
 }  // namespace tensorpool::files

@@ -1,5 +1,3 @@
-#include "models/npy/zip_directory.hpp"
-
 #include "models/npy/npy.hpp"
 
 /// @file
@@ -35,16 +33,30 @@ struct Record {
     std::uint64_t offset = 0;
 };
 
+void read_signature(ByteReader& in, Field field, std::uint32_t expected) {
+    const auto found = in.read<std::uint32_t>(field);
+    if (found != expected) in.fail_read(field, found, std::to_string(expected));
+}
+
+/// Finds the record at the end of a zip file, of 32 or 64 bits, and checks that the directory lies
+/// within the file.
 class EndReader {
 public:
     EndReader(std::span<const std::byte> file, const std::string& file_name)
         : file_(file), file_name_(file_name) {}
 
-    ZipEnd read() {
+    ZipEnd read() const {
         const std::uint64_t end = find_end();
-        const std::optional<std::uint64_t> end64 = find_end64(end);
-        const Record record = end64 ? read_end64(*end64) : read_end(end);
-        return directory_of(record, end64 ? *end64 : end);
+        if (const std::optional<std::uint64_t> end64 = find_end64(end)) {
+            ByteReader in = at(*end64);
+            read_signature(in, "zip64 end of directory: signature", end64_signature);
+            in.take(8 + 2 + 2, "versions");
+            return directory_of(read_record<std::uint32_t, std::uint64_t, std::uint64_t>(in),
+                                *end64);
+        }
+        ByteReader in = at(end);
+        in.take(4, "signature");
+        return directory_of(read_record<std::uint16_t, std::uint16_t, std::uint32_t>(in), end);
     }
 
 private:
@@ -85,35 +97,16 @@ private:
         return offset;
     }
 
-    Record read_end(std::uint64_t begin) const {
-        ByteReader in = at(begin);
-        in.take(4, "end of directory: signature");
-        Record record;
-        record.disk = in.read<std::uint16_t>("end of directory: disk");
-        record.directory_disk = in.read<std::uint16_t>("end of directory: directory disk");
-        record.entries_here = in.read<std::uint16_t>("end of directory: entries here");
-        record.entries = in.read<std::uint16_t>("end of directory: entries");
-        record.bytes = in.read<std::uint32_t>("end of directory: bytes");
-        record.offset = in.read<std::uint32_t>("end of directory: offset");
-        return record;
-    }
-
-    Record read_end64(std::uint64_t begin) const {
-        ByteReader in = at(begin);
-        constexpr const char* signature = "zip64 end of directory: signature";
-        const auto found = in.read<std::uint32_t>(signature);
-        if (found != end64_signature) {
-            in.fail_read(signature, found, std::to_string(end64_signature));
-        }
-        in.take(8 + 2 + 2, "zip64 end of directory: versions");
-        Record record;
-        record.disk = in.read<std::uint32_t>("zip64 end of directory: disk");
-        record.directory_disk = in.read<std::uint32_t>("zip64 end of directory: directory disk");
-        record.entries_here = in.read<std::uint64_t>("zip64 end of directory: entries here");
-        record.entries = in.read<std::uint64_t>("zip64 end of directory: entries");
-        record.bytes = in.read<std::uint64_t>("zip64 end of directory: bytes");
-        record.offset = in.read<std::uint64_t>("zip64 end of directory: offset");
-        return record;
+    /// REQUIRES: the whole record is there.
+    template <class Disk, class Count, class Bytes>
+    static Record read_record(ByteReader& in) {
+        constexpr const char* field = "end of directory";
+        return {.disk = in.read<Disk>(field),
+                .directory_disk = in.read<Disk>(field),
+                .entries_here = in.read<Count>(field),
+                .entries = in.read<Count>(field),
+                .bytes = in.read<Bytes>(field),
+                .offset = in.read<Bytes>(field)};
     }
 
     /// The directory must end before the record, which is at `record_begin`.
@@ -142,12 +135,6 @@ private:
     const std::string& file_name_;
 };
 
-/// Finds the record at the end of a zip file, of 32 or 64 bits, and checks that the directory lies
-/// within the file.
-ZipEnd read_zip_end(std::span<const std::byte> file, const std::string& file_name) {
-    return EndReader(file, file_name).read();
-}
-
 constexpr std::uint32_t local_signature = 0x04034b50;
 constexpr std::uint32_t central_signature = 0x02014b50;
 constexpr std::uint16_t encrypted_flag = 1;
@@ -163,6 +150,8 @@ struct Header {
     std::uint64_t bytes = 0;
     std::uint64_t offset = 0;        // in the directory only
     std::uint64_t offset_field = 0;  // the position of `offset` in the file
+    std::uint16_t name_bytes = 0;
+    std::uint16_t extra_bytes = 0;
     std::string_view name;
 };
 
@@ -181,9 +170,9 @@ ByteReader find_zip64(ByteReader extra) {
 
 /// Reads the 64-bit values of the extra field. They have a fixed order, and each is present only if
 /// the field of 32 bits says so. `offset` is nullptr for an entry's own header, which has none.
-void read_extra(ByteReader& in, std::uint64_t bytes, Header& header, std::uint64_t* offset) {
+void read_extra(ByteReader& in, Header& header, std::uint64_t* offset) {
     const std::uint64_t begin = in.position();
-    in.take(bytes, "extra field");
+    in.take(header.extra_bytes, "extra field");
     ByteReader extra = find_zip64(in.part(begin, in.position()));
     if (header.bytes == in_extra) header.bytes = extra.read<std::uint64_t>("zip64 size");
     if (header.compressed_bytes == in_extra) {
@@ -194,52 +183,46 @@ void read_extra(ByteReader& in, std::uint64_t bytes, Header& header, std::uint64
     }
 }
 
-void read_signature(ByteReader& in, const char* field, std::uint32_t expected) {
-    const auto found = in.read<std::uint32_t>(field);
-    if (found != expected) in.fail_read(field, found, std::to_string(expected));
+/// Reads what both headers begin with: the signature, versions of `version_bytes` bytes, and all up
+/// to the lengths. In errors, `prefix` comes before the names of the fields.
+Header read_fields(ByteReader& in, const char* prefix, std::uint32_t signature,
+                   std::uint64_t version_bytes) {
+    read_signature(in, {prefix, "signature"}, signature);
+    Header header;
+    in.take(version_bytes, {prefix, "version"});
+    header.flags = in.read<std::uint16_t>({prefix, "flags"});
+    header.method = in.read<std::uint16_t>({prefix, "method"});
+    in.take(2 + 2 + 4, {prefix, "time and checksum"});
+    header.compressed_bytes = in.read<std::uint32_t>({prefix, "compressed size"});
+    header.bytes = in.read<std::uint32_t>({prefix, "size"});
+    header.name_bytes = in.read<std::uint16_t>({prefix, "name length"});
+    header.extra_bytes = in.read<std::uint16_t>({prefix, "extra length"});
+    return header;
 }
 
 /// Reads the directory's header of an entry. After its name was read, errors use the name.
 Header read_central(ByteReader& in) {
-    read_signature(in, "signature", central_signature);
-    Header header;
-    in.take(2 + 2, "versions");
-    header.flags = in.read<std::uint16_t>("flags");
-    header.method = in.read<std::uint16_t>("method");
-    in.take(2 + 2 + 4, "time and checksum");
-    header.compressed_bytes = in.read<std::uint32_t>("compressed size");
-    header.bytes = in.read<std::uint32_t>("size");
-    const auto name_bytes = in.read<std::uint16_t>("name length");
-    const auto extra_bytes = in.read<std::uint16_t>("extra length");
+    Header header = read_fields(in, "", central_signature, 2 + 2);
     const auto comment_bytes = in.read<std::uint16_t>("comment length");
     in.take(2 + 2 + 4, "disk and attributes");
     header.offset_field = in.position();
     header.offset = in.read<std::uint32_t>("offset");
-    header.name = in.take_text(name_bytes, "name");
+    header.name = in.take_text(header.name_bytes, "name");
     in.call(header.name);
     if (!is_utf8(header.name)) {
-        in.fail("name", in.position() - name_bytes,
+        in.fail("name", in.position() - header.name_bytes,
                 "found " + in_quotes(header.name) + ", expected UTF-8");
     }
-    read_extra(in, extra_bytes, header, &header.offset);
+    read_extra(in, header, &header.offset);
     in.take(comment_bytes, "comment");
     return header;
 }
 
 /// Reads the header in front of an entry's data.
 Header read_local(ByteReader& in) {
-    read_signature(in, "local signature", local_signature);
-    Header header;
-    in.take(2, "local version");
-    header.flags = in.read<std::uint16_t>("local flags");
-    header.method = in.read<std::uint16_t>("local method");
-    in.take(2 + 2 + 4, "local time and checksum");
-    header.compressed_bytes = in.read<std::uint32_t>("local compressed size");
-    header.bytes = in.read<std::uint32_t>("local size");
-    const auto name_bytes = in.read<std::uint16_t>("local name length");
-    const auto extra_bytes = in.read<std::uint16_t>("local extra length");
-    header.name = in.take_text(name_bytes, "local name");
-    read_extra(in, extra_bytes, header, nullptr);
+    Header header = read_fields(in, "local ", local_signature, 2);
+    header.name = in.take_text(header.name_bytes, "local name");
+    read_extra(in, header, nullptr);
     return header;
 }
 
@@ -321,7 +304,7 @@ void check_apart(ByteReader& in, const std::vector<ZipEntry>& entries) {
 }  // namespace
 
 std::vector<ZipEntry> read_zip_directory(const ModelContents& file) {
-    const ZipEnd end = read_zip_end(file.bytes, file.name);
+    const ZipEnd end = EndReader(file.bytes, file.name).read();
     ByteReader in(file.bytes, end.directory_begin, end.directory_end, file.name);
     std::vector<ZipEntry> entries;
     for (std::uint64_t i = 0; i < end.entries; ++i) {

@@ -1,7 +1,7 @@
-#include <iterator>
+#include <boost/iterator/iterator_adaptor.hpp>
 #include <nlohmann/json.hpp>
 
-#include "models/safetensors/header.hpp"
+#include "models/safetensors/tensors.hpp"
 
 namespace tensorpool::files {
 namespace {
@@ -10,31 +10,16 @@ namespace {
 constexpr unsigned max_depth = 32;
 
 /// An iterator that reports how far the parser has read. The parser does not report positions.
-class TrackedIterator {
+class TrackedIterator : public boost::iterator_adaptor<TrackedIterator, const char*, const char,
+                                                       boost::single_pass_traversal_tag> {
 public:
-    using iterator_category = std::input_iterator_tag;
-    using value_type = char;
-    using difference_type = std::ptrdiff_t;
-    using pointer = const char*;
-    using reference = const char&;
-
-    TrackedIterator(const char* at, const char** reached) : at_(at), reached_(reached) {}
-    reference operator*() const { return *at_; }
-    TrackedIterator& operator++() {
-        *reached_ = ++at_;
-        return *this;
-    }
-    TrackedIterator operator++(int) {
-        const TrackedIterator before = *this;
-        ++*this;
-        return before;
-    }
-    friend bool operator==(const TrackedIterator& one, const TrackedIterator& other) {
-        return one.at_ == other.at_;
-    }
+    TrackedIterator(const char* at, const char** reached)
+        : iterator_adaptor_(at), reached_(reached) {}
 
 private:
-    const char* at_;
+    friend class boost::iterator_core_access;
+    void increment() { *reached_ = ++base_reference(); }
+
     const char** reached_;
 };
 
@@ -48,33 +33,11 @@ enum class Next {
     tensor,
     tensor_key,
     dtype,
-    shape,
-    dimension,
-    data_offsets,
-    data_offset,
+    list,     // of a tensor: its shape or its data offsets
+    number,   // of such a list
     ignored,  // a value that is skipped, or a part of one
     nothing,
 };
-
-const char* expected(Next next) {
-    switch (next) {
-        case Next::header:
-        case Next::metadata:
-        case Next::tensor:
-            return "an object";
-        case Next::metadata_value:
-        case Next::dtype:
-            return "a string";
-        case Next::shape:
-        case Next::data_offsets:
-            return "an array";
-        case Next::dimension:
-        case Next::data_offset:
-            return "a whole number from 0 to 2^64 - 1";
-        default:
-            return "no such value";
-    }
-}
 
 /// Returns what the library expected after the last input, with a semicolon before it. The
 /// input is not escaped and may contain anything, so only the library's own words count.
@@ -132,10 +95,14 @@ public:
     }
     bool binary(std::vector<std::uint8_t>&) { return take_ignored("bytes"); }
     bool number_unsigned(std::uint64_t number) {
-        if (next_ == Next::dimension) return take_dimension(number);
-        if (next_ != Next::data_offset) return take_ignored("a number");
-        tensor_.data_offsets.push_back(number);
-        if (tensor_.data_offsets.size() > 2) fail("data_offsets", "found a third, expected two");
+        if (next_ != Next::number) return take_ignored("a number");
+        const bool is_shape = list_ == &tensor_.shape;
+        if (list_->numbers.size() == (is_shape ? max_dimensions : 2)) {
+            fail(field_, is_shape ? "found more than " + std::to_string(max_dimensions) +
+                                        " dimensions, expected at most that"
+                                  : "found a third, expected two");
+        }
+        list_->numbers.push_back(number);
         return true;
     }
 
@@ -202,21 +169,15 @@ public:
     }
 
     bool start_array(std::size_t) {
-        if (next_ == Next::shape) {
-            tensor_.shape_offset = last_offset();
-            next_ = Next::dimension;
-        } else if (next_ == Next::data_offsets) {
-            tensor_.data_offsets_offset = last_offset();
-            next_ = Next::data_offset;
-        } else {
-            return go_deeper("an array");
-        }
+        if (next_ != Next::list) return go_deeper("an array");
+        list_->offset = last_offset();
+        next_ = Next::number;
         return true;
     }
     bool end_array() {
-        if (next_ != Next::dimension && next_ != Next::data_offset) return come_back();
-        if (next_ == Next::data_offset && tensor_.data_offsets.size() != 2) {
-            fail("data_offsets", "found fewer than two, expected a beginning and an end");
+        if (next_ != Next::number) return come_back();
+        if (list_ == &tensor_.data_offsets && list_->numbers.size() != 2) {
+            fail(field_, "found fewer than two, expected a beginning and an end");
         }
         next_ = Next::tensor_key;
         return true;
@@ -249,46 +210,41 @@ private:
         tensor_.name = view_of(text);
         in_.enter("tensor", to_.tensors.size());
         in_.call(tensor_.name);
-        has_dtype_ = has_shape_ = has_offsets_ = false;
+        tensor_.type_offset = 0;
+        tensor_.shape.clear();
+        tensor_.data_offsets.clear();
         next_ = Next::tensor;
         return true;
     }
 
     bool begin_field(const std::string& text) {
-        if (text == "dtype") {
-            return begin_known("dtype", has_dtype_, Next::dtype);
-        }
-        if (text == "shape") {
-            tensor_.shape.clear();
-            return begin_known("shape", has_shape_, Next::shape);
-        }
-        if (text == "data_offsets") {
-            tensor_.data_offsets.clear();
-            return begin_known("data_offsets", has_offsets_, Next::data_offsets);
-        }
         next_ = Next::ignored;
-        return true;
-    }
-    bool begin_known(const char* field, bool& seen, Next next) {
-        if (std::exchange(seen, true)) fail(field, "found it again, expected it once");
-        next_ = next;
-        return true;
-    }
-
-    bool take_dimension(std::uint64_t number) {
-        if (tensor_.shape.size() == max_dimensions) {
-            fail("shape", "found more than " + std::to_string(max_dimensions) +
-                              " dimensions, expected at most that");
+        if (text == "dtype") {
+            refuse_again("dtype", tensor_.type_offset);
+            next_ = Next::dtype;
+        } else if (text == "shape") {
+            begin_list("shape", tensor_.shape);
+        } else if (text == "data_offsets") {
+            begin_list("data_offsets", tensor_.data_offsets);
         }
-        tensor_.shape.push_back(number);
         return true;
+    }
+    void begin_list(const char* field, NumberList& list) {
+        refuse_again(field, list.offset);
+        field_ = field;
+        list_ = &list;
+        next_ = Next::list;
+    }
+    /// The offset of a part is 0 until the part was read.
+    void refuse_again(const char* field, std::uint64_t offset) const {
+        if (offset != 0) fail(field, "found it again, expected it once");
     }
 
     bool finish_tensor() {
-        const char* const missing = !has_dtype_     ? "dtype"
-                                    : !has_shape_   ? "shape"
-                                    : !has_offsets_ ? "data_offsets"
-                                                    : nullptr;
+        const char* const missing = tensor_.type_offset == 0           ? "dtype"
+                                    : tensor_.shape.offset == 0        ? "shape"
+                                    : tensor_.data_offsets.offset == 0 ? "data_offsets"
+                                                                       : nullptr;
         if (missing != nullptr) in_.fail(missing, tensor_.name_offset, "found none, expected one");
         tensors_.add(tensor_);
         in_.leave();
@@ -315,12 +271,16 @@ private:
     }
 
     [[noreturn]] void fail_unexpected(const char* found) const {
-        const char* const field = next_ == Next::dtype || next_ == Next::metadata_value ? "value"
-                                  : next_ == Next::dimension || next_ == Next::shape    ? "shape"
-                                  : next_ == Next::data_offset || next_ == Next::data_offsets
-                                      ? "data_offsets"
-                                      : "header";
-        fail(field, std::string("found ") + found + ", expected " + expected(next_));
+        const bool is_list = next_ == Next::list || next_ == Next::number;
+        const bool is_text = next_ == Next::metadata_value || next_ == Next::dtype;
+        fail(is_list   ? field_
+             : is_text ? "value"
+                       : "header",
+             std::string("found ") + found + ", expected " +
+                 (is_text                 ? "a string"
+                  : next_ == Next::list   ? "an array"
+                  : next_ == Next::number ? "a whole number from 0 to 2^64 - 1"
+                                          : "an object"));
     }
     [[noreturn]] void fail(const char* field, const std::string& problem) const {
         in_.fail(field, last_offset(), problem);
@@ -364,9 +324,8 @@ private:
     unsigned depth_ = 0;  // within a value that is skipped
     SafetensorsTensor tensor_;
     bool has_metadata_ = false;
-    bool has_dtype_ = false;
-    bool has_shape_ = false;
-    bool has_offsets_ = false;
+    const char* field_ = nullptr;  // whose list is `list_`
+    NumberList* list_ = nullptr;
     std::string_view key_;
     std::uint64_t key_offset_ = 0;
     std::vector<std::uint64_t> key_offsets_;

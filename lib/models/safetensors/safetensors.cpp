@@ -1,5 +1,4 @@
-
-#include "models/safetensors/header.hpp"
+#include "models/safetensors/tensors.hpp"
 
 /// @file
 /// safetensors, as the format's own library (huggingface/safetensors) accepts it.

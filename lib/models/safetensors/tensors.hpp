@@ -1,10 +1,18 @@
 #pragma once
 
-#include "models/byte_reader.hpp"
 #include "models/model_contents.hpp"
-#include "tensors/tensor_sizes.hpp"
 
 namespace tensorpool::files {
+
+struct NumberList {
+    std::vector<std::uint64_t> numbers;
+    std::uint64_t offset = 0;  ///< of its beginning in the file
+
+    void clear() noexcept {
+        numbers.clear();
+        offset = 0;
+    }
+};
 
 /// The header's description of one tensor, with the offsets of its parts in the file.
 struct SafetensorsTensor {
@@ -12,11 +20,8 @@ struct SafetensorsTensor {
     std::uint64_t name_offset = 0;
     std::string_view type;
     std::uint64_t type_offset = 0;
-    std::vector<std::uint64_t> shape;
-    std::uint64_t shape_offset = 0;
-    std::vector<std::uint64_t>
-        data_offsets;  ///< begin and end, relative to the beginning of the data
-    std::uint64_t data_offsets_offset = 0;
+    NumberList shape;
+    NumberList data_offsets;  ///< begin and end, relative to the beginning of the data
 };
 
 /// Checks the tensors of a header, and that together they cover all data of the file.
@@ -39,10 +44,10 @@ public:
         check_offsets(tensor, bytes);
         to_.tensors.push_back({.name = tensor.name,
                                .type = element,
-                               .shape = to_.shapes.add(tensor.shape),
-                               .offset = data_begin_ + tensor.data_offsets[0],
+                               .shape = to_.shapes.add(tensor.shape.numbers),
+                               .offset = data_begin_ + tensor.data_offsets.numbers[0],
                                .bytes = bytes});
-        positions_.push_back({tensor.name_offset, tensor.data_offsets_offset});
+        positions_.push_back({tensor.name_offset, tensor.data_offsets.offset});
     }
     /// Checks the tensors together, after all were added. They must cover the data without holes or
     /// overlaps, as the format's own library requires, so that nothing can hide in a file.
@@ -54,27 +59,23 @@ public:
 private:
     std::uint64_t data_bytes() const { return to_.bytes.size() - data_begin_; }
     std::uint64_t bytes_of(const SafetensorsTensor& tensor, const ElementType& type) const {
-        const auto elements = tensors::count_elements(tensor.shape);
-        const auto bytes = elements ? tensors::count_bytes(*elements, type.data) : std::nullopt;
-        if (!bytes) {
-            in_.fail("shape", tensor.shape_offset,
-                     "found dimensions whose product passes 2^63 - 1, in elements or in bytes; "
-                     "expected less");
-        }
+        const std::uint64_t bytes = tensor_bytes(in_, tensor.shape.numbers, type.data, "shape",
+                                                 tensor.shape.offset, "dimensions");
+        const std::uint64_t elements = *tensors::count_elements(tensor.shape.numbers);
         const std::uint64_t block = type.data.block_elements();
-        if (*elements % block != 0) {
-            in_.fail("shape", tensor.shape_offset,
-                     "found " + std::to_string(*elements) + " elements, expected a multiple of " +
+        if (elements % block != 0) {
+            in_.fail("shape", tensor.shape.offset,
+                     "found " + std::to_string(elements) + " elements, expected a multiple of " +
                          std::to_string(block) + ", which fill whole bytes with " +
                          std::string(type.name));
         }
-        return *bytes;
+        return bytes;
     }
     void check_offsets(const SafetensorsTensor& tensor, std::uint64_t bytes) const {
-        const std::uint64_t begin = tensor.data_offsets[0];
-        const std::uint64_t end = tensor.data_offsets[1];
+        const std::uint64_t begin = tensor.data_offsets.numbers[0];
+        const std::uint64_t end = tensor.data_offsets.numbers[1];
         const auto fail = [&](const std::string& expected) {
-            in_.fail("data_offsets", tensor.data_offsets_offset,
+            in_.fail("data_offsets", tensor.data_offsets.offset,
                      "found " + std::to_string(begin) + " to " + std::to_string(end) +
                          ", expected " + expected);
         };
@@ -123,5 +124,11 @@ private:
     };
     std::vector<Positions> positions_;
 };
+
+/// Reads the header, which is JSON and begins at byte `offset` of the file. Its tensors go to
+/// `tensors`, its metadata to `to`. A build without the JSON library has another definition, which
+/// throws.
+void read_safetensors_header(std::string_view header, std::uint64_t offset, ModelContents& to,
+                             SafetensorsTensors& tensors);
 
 }  // namespace tensorpool::files

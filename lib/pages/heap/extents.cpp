@@ -22,12 +22,23 @@ void ExtentBins::insert(Span& extent) noexcept {
     total_pages_ += extent.pages;
 }
 
-Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment) noexcept {
+Span* ExtentBins::find(PageCount pages, PageCount alignment, unsigned max_misfits) noexcept {
+    for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
+        if (Span* const found = best_of(bin, pages, alignment, max_misfits)) return found;
+    }
+    return nullptr;
+}
+
+Span* ExtentBins::find_lowest(PageCount pages, PageCount alignment, unsigned max_misfits) noexcept {
     Span* lowest = nullptr;
     unsigned looks = 0;
     for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
+        unsigned misfits = 0;
         for (Span& extent : bins_[bin]) {
-            if (position_in(extent, pages, alignment) == extent.end_page()) continue;
+            if (position_in(extent, pages, alignment) == extent.end_page()) {
+                if (++misfits == max_misfits) break;
+                continue;
+            }
             if (lowest == nullptr || extent.first_page < lowest->first_page) lowest = &extent;
             if (++looks == looks_for_lowest) return lowest;
         }
@@ -56,11 +67,16 @@ std::span<const PageRun> ExtentBins::lowest_from(PageNumber from,
     return room.first(count);
 }
 
-Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept {
+Span* ExtentBins::best_of(unsigned bin, PageCount pages, PageCount alignment,
+                          unsigned max_misfits) noexcept {
     Span* best = nullptr;
     unsigned fits = 0;
+    unsigned misfits = 0;
     for (Span& extent : bins_[bin]) {
-        if (position_in(extent, pages, alignment) == extent.end_page()) continue;
+        if (position_in(extent, pages, alignment) == extent.end_page()) {
+            if (++misfits == max_misfits) break;
+            continue;
+        }
         if (best == nullptr || extent.pages < best->pages) best = &extent;
         if (best->pages == pages || ++fits == looks_per_bin) break;
     }
@@ -216,6 +232,19 @@ void Extents::lengthen(Span& span, Span& behind, PageCount pages) noexcept {
         records_.destroy(&behind);
     }
     mark_in_use(span, span.kind);
+}
+
+bool Extents::shorten(Span& span, PageCount pages) noexcept {
+    Span* const rest = records_.make();
+    if (rest == nullptr) return false;
+    rest->first_page = span.first_page + pages;
+    rest->pages = span.pages - pages;
+    rest->huge = span.huge;
+    clear_entries(*rest);
+    span.pages = pages;
+    mark_in_use(span, span.kind);
+    add(*rest, PageKind::extent_hot);
+    return true;
 }
 
 void Extents::note_touched() noexcept {

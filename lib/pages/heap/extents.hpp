@@ -1,5 +1,7 @@
 #pragma once
 
+#include <climits>
+
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
 #include "pages/record_arena.hpp"
@@ -23,14 +25,15 @@ public:
     /// smallest among the first few fitting extents of the bin, or of the next bin with a fitting
     /// extent. Returns nullptr if none fits.
     Span* find(PageCount pages, PageCount alignment) noexcept {
-        for (unsigned bin = next_used(bin_of(pages)); bin < bin_count; bin = next_used(bin + 1)) {
-            if (Span* const found = best_of(bin, pages, alignment)) return found;
-        }
-        return nullptr;
+        Span* const found = find(pages, alignment, misfits_per_bin);
+        return found != nullptr ? found : find(pages, alignment, UINT_MAX);
     }
     /// Returns the fitting extent at the lowest address, among the first few dozen that fit,
     /// beginning with the smallest sizes. Returns nullptr if none fits.
-    Span* find_lowest(PageCount pages, PageCount alignment) noexcept;
+    Span* find_lowest(PageCount pages, PageCount alignment) noexcept {
+        Span* const found = find_lowest(pages, alignment, misfits_per_bin);
+        return found != nullptr ? found : find_lowest(pages, alignment, UINT_MAX);
+    }
 
     template <class Function>
     void for_each(Function function) {
@@ -85,7 +88,14 @@ private:
         const unsigned doubling = static_cast<unsigned>(std::bit_width(pages)) - 4;
         return (doubling + 1) * bins_per_doubling + ((pages >> doubling) & (bins_per_doubling - 1));
     }
-    Span* best_of(unsigned bin, PageCount pages, PageCount alignment) noexcept;
+    // A bin may be full of extents that are not aligned or a little too small. The next bins mostly
+    // have some that fit, so all are looked at only if none was found.
+    static constexpr unsigned misfits_per_bin = 32;
+
+    Span* find(PageCount pages, PageCount alignment, unsigned max_misfits) noexcept;
+    Span* find_lowest(PageCount pages, PageCount alignment, unsigned max_misfits) noexcept;
+    Span* best_of(unsigned bin, PageCount pages, PageCount alignment,
+                  unsigned max_misfits) noexcept;
     unsigned next_used(unsigned bin) const noexcept;
 
     std::array<SpanList, bin_count> bins_;
@@ -128,6 +138,9 @@ public:
     void clear_entries(Span& span) noexcept { set_entries(span, PageEntry()); }
     /// Adds the first pages of the hot extent behind a span in use to the span.
     void lengthen(Span& span, Span& behind, PageCount pages) noexcept;
+    /// Makes all but the first `pages` pages of a span in use a hot extent. Returns false, and
+    /// changes nothing, if there is no memory for a record.
+    bool shorten(Span& span, PageCount pages) noexcept;
 
     /// Notes that all hot extents have been touched.
     void note_touched() noexcept;

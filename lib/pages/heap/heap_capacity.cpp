@@ -1,5 +1,7 @@
 #include "pages/heap/heap_capacity.hpp"
 
+#include "platform/memory/numa_policy.hpp"
+
 namespace tensorpool::pages {
 
 // A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.
@@ -65,13 +67,12 @@ PageRun HeapLoans::borrow(PageCount needed, PageCount wanted, PageCount alignmen
 }
 
 void HeapLoans::apply_numa_policy(PageRun run) noexcept {
-    void* const address = space_.address_of(run.first);
-    const std::size_t bytes = run.count * page_bytes;
-    if (numa_.placement == NumaPolicy::Placement::prefer) {
-        platform::prefer_numa_node(address, bytes, numa_.node);
-    } else if (numa_.placement == NumaPolicy::Placement::interleave) {
-        platform::interleave_numa_nodes(address, bytes);
-    }
+    if (numa_.placement == NumaPolicy::Placement::system) return;
+    const bool prefers = numa_.placement == NumaPolicy::Placement::prefer;
+    platform::set_numa_policy(
+        space_.address_of(run.first), run.count * page_bytes,
+        prefers ? platform::NumaPolicy::prefer : platform::NumaPolicy::interleave,
+        prefers ? numa_.node : 0);
 }
 
 KeptMemory::KeptMemory(limits::CommitBudget& process, const HeapOptions& options,

@@ -90,6 +90,13 @@ public:
     enum class MayCommit : bool { no, yes };
     /// See PageHeap::extend. GROWTH if the call may commit memory.
     bool extend(Span& span, PageCount pages, MayCommit may_commit, SlowPath& path) noexcept;
+    /// See PageHeap::shorten.
+    bool shorten(Span& span, PageCount pages) noexcept {
+        const std::lock_guard guard(mutex_);
+        const bool is_done = extents_.shorten(span, pages);
+        count_free();
+        return is_done;
+    }
     /// See PageHeap::move and `take_left`. The first: GROWTH.
     Span* move(Span& span, PageCount pages, SlowPath& path) noexcept;
     void take_left(Span& left) noexcept {

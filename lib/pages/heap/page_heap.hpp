@@ -91,6 +91,11 @@ public:
         const std::lock_guard guard(common_.growth);
         return shard.extend(span, pages, HeapShard::MayCommit::yes, path);
     }
+    /// Frees all but the first `pages` pages of a span in use. Returns false, and changes nothing,
+    /// if there is no memory for a record.
+    bool shorten(Span& span, PageCount pages) noexcept {
+        return shards_.of(span).shorten(span, pages);
+    }
     /// Moves the pages of a span in use with their content to a cold run of `pages` pages. Only the
     /// difference is committed. Returns an extent with the old addresses, which the caller passes
     /// to `take_left`. Returns nullptr, and leaves the span unchanged, if free memory could hold

@@ -1,4 +1,4 @@
-#include "plan/planner/compress.hpp"
+#include "plan/planner/problem.hpp"
 
 #include <numeric>
 #include <queue>
@@ -11,15 +11,10 @@ namespace {
 
 struct Event {
     std::int64_t time;
+    bool begins;  // ends come first: half-open intervals that only touch do not overlap
     std::uint32_t buffer;
-    bool begins;
 
-    // Ends come first: half-open intervals that only touch do not overlap.
-    friend bool operator<(const Event& a, const Event& b) {
-        if (a.time != b.time) return a.time < b.time;
-        if (a.begins != b.begins) return b.begins;
-        return a.buffer < b.buffer;
-    }
+    friend auto operator<=>(const Event&, const Event&) = default;
 };
 
 std::vector<Event> events_of(std::span<const TensorLifetime> lifetimes) {
@@ -27,8 +22,8 @@ std::vector<Event> events_of(std::span<const TensorLifetime> lifetimes) {
     events.reserve(2 * lifetimes.size());
     for (std::uint32_t i = 0; i < lifetimes.size(); ++i) {
         if (lifetimes[i].bytes == 0) continue;
-        events.push_back({lifetimes[i].begin, i, true});
-        events.push_back({lifetimes[i].end, i, false});
+        events.push_back({lifetimes[i].begin, true, i});
+        events.push_back({lifetimes[i].end, false, i});
     }
     std::sort(events.begin(), events.end());
     return events;
@@ -95,9 +90,7 @@ std::uint64_t shared_alignment(const Problem& problem) {
 std::vector<std::uint32_t> by_begin(const std::vector<Buffer>& buffers) {
     std::vector<std::uint32_t> order(buffers.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(), [&](std::uint32_t a, std::uint32_t b) {
-        return buffers[a].begin < buffers[b].begin;
-    });
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t i) { return buffers[i].begin; });
     return order;
 }
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memory>
-
 #include "plan/planner/search_order.hpp"
 
 namespace tensorpool::planner {
@@ -11,32 +9,6 @@ enum class SearchEnd {
     refuted,  ///< it is proven that no packing fits within the capacity
     stopped,  ///< the work is over, or the problem is too large for a search
 };
-
-/// Decides whether a problem can be packed into `capacity` bytes. The search can be stopped and
-/// resumed.
-class PackingSearch {
-public:
-    /// The problem must outlive it.
-    PackingSearch(const Problem& problem, std::uint64_t capacity);
-    ~PackingSearch();
-    PackingSearch(const PackingSearch&) = delete;
-    PackingSearch& operator=(const PackingSearch&) = delete;
-
-    /// Searches until there is an answer or `work` is over. Continues where the last call stopped.
-    SearchEnd resume(Work& work);
-    /// Returns the packing that was found. Requires: `resume` returned `found`.
-    Packing packing() const;
-    std::uint64_t capacity() const noexcept;
-
-private:
-    class Turns;
-    std::unique_ptr<Turns> turns_;
-};
-
-/// Decides whether a problem can be packed into `capacity` bytes, in a single search. `packing` is
-/// written only if the result is `found`.
-SearchEnd search_packing(const Problem& problem, std::uint64_t capacity, Work& work,
-                         Packing& packing);
 
 /// Lists of numbers, stored one after another in one array.
 class NumberLists {
@@ -111,6 +83,7 @@ private:
         std::uint64_t offset;
         std::uint32_t rank;
         std::uint32_t buffer;
+        friend auto operator<=>(const Candidate&, const Candidate&) = default;
     };
     enum class Changed : std::uint8_t { floor, placed, slice_bytes, crossing };
     struct Change {
@@ -164,6 +137,30 @@ private:
     std::vector<Change> changes_;        // undone from the end
     std::vector<Candidate> candidates_;  // of all nodes on the current path
     bool cut_ = false;  // the last placement left a slice boundary that no unplaced buffer crosses
+};
+
+/// Decides whether a problem can be packed into `capacity` bytes. The search can be stopped and
+/// resumed.
+class PackingSearch {
+public:
+    /// The problem must outlive it.
+    PackingSearch(const Problem& problem, std::uint64_t capacity);
+    PackingSearch(const PackingSearch&) = delete;
+    PackingSearch& operator=(const PackingSearch&) = delete;
+
+    /// Searches until there is an answer or `work` is over. Continues where the last call stopped.
+    SearchEnd resume(Work& work);
+    /// Returns the packing that was found. Requires: `resume` returned `found`.
+    Packing packing() const;
+    std::uint64_t capacity() const noexcept { return capacity_; }
+
+private:
+    const Problem& problem_;
+    const std::uint64_t capacity_;
+    const SearchTables tables_;
+    BottomUpSearch search_;
+    OrderNoise noise_;
+    SearchSchedule schedule_;
 };
 
 }  // namespace tensorpool::planner

@@ -56,14 +56,12 @@ std::uint64_t OffsetList::best_gap(const Buffer& buffer) const {
 
 void OffsetList::add(const Placed& placed) {
     if (blocks_.empty()) blocks_.push_back({0, std::make_unique<Block>()});
-    const auto above = std::upper_bound(
-        blocks_.begin() + 1, blocks_.end(), placed.bottom,
-        [](std::uint64_t bottom, const Entry& entry) { return bottom < entry.bottom; });
+    const auto above = std::ranges::upper_bound(blocks_.begin() + 1, blocks_.end(), placed.bottom,
+                                                {}, &Entry::bottom);
     Block& block = *(above - 1)->block;
     const auto end = block.placed.begin() + static_cast<std::ptrdiff_t>(block.count);
-    const auto at = std::upper_bound(
-        block.placed.begin(), end, placed.bottom,
-        [](std::uint64_t bottom, const Placed& one) { return bottom < one.bottom; });
+    const auto at =
+        std::ranges::upper_bound(block.placed.begin(), end, placed.bottom, {}, &Placed::bottom);
     std::move_backward(at, end, end + 1);
     *at = placed;
     ++size_;
@@ -71,15 +69,13 @@ void OffsetList::add(const Placed& placed) {
 }
 
 void OffsetList::remove(const Placed& placed) {
-    auto entry = std::lower_bound(
-        blocks_.begin() + 1, blocks_.end(), placed.bottom,
-        [](const Entry& one, std::uint64_t bottom) { return one.bottom < bottom; });
+    auto entry = std::ranges::lower_bound(blocks_.begin() + 1, blocks_.end(), placed.bottom, {},
+                                          &Entry::bottom);
     // Entries at the same offset may continue in later blocks.
     for (--entry;; ++entry) {
         Block& block = *entry->block;
         const auto end = block.placed.begin() + static_cast<std::ptrdiff_t>(block.count);
-        const auto at = std::find_if(block.placed.begin(), end,
-                                     [&](const Placed& one) { return one.index == placed.index; });
+        const auto at = std::ranges::find(block.placed.begin(), end, placed.index, &Placed::index);
         if (at == end) continue;
         std::move(at + 1, end, at);
         --block.count;

@@ -1,9 +1,9 @@
-#include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "base/alignment.hpp"
-#include "plan/planner/compress.hpp"
-#include "plan/planner/shrink.hpp"
+#include "base/text.hpp"
+#include "plan/planner/portfolio.hpp"
 
 namespace tensorpool {
 namespace {
@@ -69,10 +69,9 @@ private:
 
     std::vector<std::size_t> highest_first() const {
         std::vector<std::size_t> order(sections_.size());
-        for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-        std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-            return best_[a].packing.peak_bytes > best_[b].packing.peak_bytes;
-        });
+        std::iota(order.begin(), order.end(), std::size_t{0});
+        std::ranges::stable_sort(order, std::greater(),
+                                 [&](std::size_t i) { return best_[i].packing.peak_bytes; });
         return order;
     }
 
@@ -87,11 +86,9 @@ private:
 }  // namespace
 
 const char* to_string(PlanMethod method) noexcept {
-    static constexpr const char* names[] = {"none",    "by size",     "by class",
-                                            "by area", "by lifetime", "by conflicts",
-                                            "by time", "repacking",   "exact"};
-    const auto index = static_cast<std::size_t>(method);
-    return index < std::size(names) ? names[index] : names[0];
+    return base::text_of({"none", "by size", "by class", "by area", "by lifetime", "by conflicts",
+                          "by time", "repacking", "exact"},
+                         method, "none");
 }
 
 MemoryPlan plan_memory(std::span<const TensorLifetime> lifetimes, const PlanOptions& options) {

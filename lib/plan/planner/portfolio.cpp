@@ -137,8 +137,7 @@ std::vector<std::uint32_t> order_of(const Problem& problem, PlanMethod method) {
     const std::vector<Rank> ranks = ranks_of(problem, method);
     std::vector<std::uint32_t> order(problem.buffers.size());
     std::iota(order.begin(), order.end(), 0U);
-    std::stable_sort(order.begin(), order.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return ranks[a] > ranks[b]; });
+    std::ranges::stable_sort(order, std::greater(), [&](std::uint32_t i) { return ranks[i]; });
     return order;
 }
 

@@ -1,10 +1,9 @@
-#include "plan/planner/shrink.hpp"
+#include "plan/planner/portfolio.hpp"
 
 #include <optional>
 #include <queue>
 
 #include "base/alignment.hpp"
-#include "plan/planner/compress.hpp"
 #include "plan/planner/exact_search.hpp"
 
 namespace tensorpool::planner {

@@ -1,3 +1,4 @@
+#include <bit>
 #include <iterator>
 #include <map>
 #include <stdexcept>
@@ -7,11 +8,52 @@
 namespace tensorpool {
 namespace {
 
-using Lifetimes = std::span<const TensorLifetime>;
-
 [[noreturn]] void refuse(const std::string& what) {
     throw std::invalid_argument("tensorpool: plan: " + what);
 }
+
+[[noreturn]] void refuse(std::size_t index, const std::string& what) {
+    refuse("buffer " + std::to_string(index) + what);
+}
+
+void check(const TensorLifetime& buffer, std::size_t index) {
+    if (buffer.end <= buffer.begin) {
+        refuse(index, " is alive in [" + std::to_string(buffer.begin) + ", " +
+                          std::to_string(buffer.end) + "); expected an end after the beginning");
+    }
+    if (!std::has_single_bit(buffer.alignment)) {
+        refuse(index, " is aligned to " + std::to_string(buffer.alignment) +
+                          " B; expected a power of two");
+    }
+}
+
+}  // namespace
+
+void planner::check_count(std::size_t buffers) {
+    if (buffers <= max_buffers) return;
+    refuse(std::to_string(buffers) + " buffers; expected at most " + std::to_string(max_buffers));
+}
+
+void planner::check_lifetimes(std::span<const TensorLifetime> lifetimes) {
+    check_count(lifetimes.size());
+    std::uint64_t room = max_bytes;
+    for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+        const TensorLifetime& buffer = lifetimes[i];
+        check(buffer, i);
+        const std::uint64_t padding = buffer.alignment - 1;
+        if (padding > room || buffer.bytes > room - padding) {
+            refuse(i, " of " + std::to_string(buffer.bytes) + " B, aligned to " +
+                          std::to_string(buffer.alignment) +
+                          " B, makes all sizes and alignments together exceed 2^63 B; expected at "
+                          "most 2^63 B");
+        }
+        room -= buffer.bytes + padding;
+    }
+}
+
+namespace {
+
+using Lifetimes = std::span<const TensorLifetime>;
 
 std::string interval(auto begin, auto end) {
     return "[" + std::to_string(begin) + ", " + std::to_string(end) + ")";
@@ -59,14 +101,14 @@ private:
 void check_offset(const TensorLifetime& buffer, std::size_t index, const MemoryPlan& plan) {
     const std::uint64_t offset = plan.offsets[index];
     if (offset % buffer.alignment != 0) {
-        refuse("buffer " + std::to_string(index) + " lies at offset " + std::to_string(offset) +
-               "; expected a multiple of its alignment, " + std::to_string(buffer.alignment) +
-               " B");
+        refuse(index, " lies at offset " + std::to_string(offset) +
+                          "; expected a multiple of its alignment, " +
+                          std::to_string(buffer.alignment) + " B");
     }
     if (offset > plan.peak_bytes || buffer.bytes > plan.peak_bytes - offset) {
-        refuse("buffer " + std::to_string(index) + " of " + std::to_string(buffer.bytes) +
-               " B lies at offset " + std::to_string(offset) +
-               "; expected its end within the peak, " + std::to_string(plan.peak_bytes) + " B");
+        refuse(index, " of " + std::to_string(buffer.bytes) + " B lies at offset " +
+                          std::to_string(offset) + "; expected its end within the peak, " +
+                          std::to_string(plan.peak_bytes) + " B");
     }
 }
 
@@ -77,10 +119,7 @@ std::vector<std::size_t> occupants(Lifetimes lifetimes, std::int64_t TensorLifet
     for (std::size_t i = 0; i < lifetimes.size(); ++i) {
         if (lifetimes[i].bytes != 0) order.push_back(i);
     }
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return lifetimes[a].*time != lifetimes[b].*time ? lifetimes[a].*time < lifetimes[b].*time
-                                                        : a < b;
-    });
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) { return lifetimes[i].*time; });
     return order;
 }
 

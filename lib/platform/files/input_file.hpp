@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <system_error>
 #include <utility>
 
@@ -32,12 +31,14 @@ public:
     }
     ~InputFile();
 
-    /// Opens the file, folder, pipe or device of this name without blocking. Throws std::bad_alloc.
-    static InputFile open(const std::string& path, std::error_code& error);
-    /// Opens it like the other function, and allocates nothing on POSIX systems.
+    /// Takes ownership of a handle, or of none.
+    explicit InputFile(Handle handle) noexcept : handle_(handle) {}
+    /// Opens the file, folder, pipe or device of this name without blocking. Allocates nothing on
+    /// POSIX systems; on others, throws std::bad_alloc.
     static InputFile open(const char* path, std::error_code& error);
 
     explicit operator bool() const noexcept { return handle_ != none; }
+    Handle handle() const noexcept { return handle_; }
     FileKind kind() const noexcept;
     /// Returns the size of the file in bytes; 0 if it is unknown.
     std::uint64_t bytes() const noexcept;
@@ -55,7 +56,6 @@ public:
     bool drop_from_cache(std::uint64_t offset, std::uint64_t bytes) const noexcept;
 
 private:
-    explicit InputFile(Handle handle) noexcept : handle_(handle) {}
     Handle handle_ = none;
 };
 

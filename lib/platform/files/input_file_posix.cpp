@@ -48,10 +48,6 @@ InputFile::~InputFile() {
     if (handle_ != none) ::close(descriptor(handle_));
 }
 
-InputFile InputFile::open(const std::string& path, std::error_code& error) {
-    return open(path.c_str(), error);
-}
-
 InputFile InputFile::open(const char* path, std::error_code& error) {
     const SystemCalls system_calls;
     // Opening a pipe must not wait for its writer, and a terminal must not become the controlling

@@ -51,7 +51,7 @@ InputFile::~InputFile() {
     if (handle_ != none) CloseHandle(native(handle_));
 }
 
-InputFile InputFile::open(const std::string& path, std::error_code& error) {
+InputFile InputFile::open(const char* path, std::error_code& error) {
     // Without backup semantics, a folder could not be distinguished from a file without read
     // permission.
     const HANDLE file = CreateFileW(wide(path).c_str(), GENERIC_READ,
@@ -59,10 +59,6 @@ InputFile InputFile::open(const std::string& path, std::error_code& error) {
                                     OPEN_EXISTING, FILE_FLAG_BACKUP_SEMANTICS, nullptr);
     if (file == INVALID_HANDLE_VALUE) error = last_error();
     return InputFile(reinterpret_cast<Handle>(file));
-}
-
-InputFile InputFile::open(const char* path, std::error_code& error) {
-    return open(std::string(path), error);
 }
 
 FileKind InputFile::kind() const noexcept {

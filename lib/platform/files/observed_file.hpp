@@ -1,9 +1,9 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
+
+#include "platform/files/input_file.hpp"
 
 namespace tensorpool::platform {
 
@@ -14,19 +14,19 @@ public:
     ObservedFile() noexcept = default;
     /// Takes ownership of a descriptor.
     explicit ObservedFile(int descriptor) noexcept;
-    ObservedFile(ObservedFile&& other) noexcept;
-    ObservedFile& operator=(ObservedFile&& other) noexcept;
-    ~ObservedFile();
 
     /// False if the file could not be opened or is not a regular file.
-    explicit operator bool() const noexcept { return descriptor_ >= 0; }
-    std::uint64_t bytes() const noexcept;
+    explicit operator bool() const noexcept { return static_cast<bool>(file_); }
+    std::uint64_t bytes() const noexcept { return file_.bytes(); }
     /// Returns whether the size of the file is sealed against change. Only such a file may be
     /// mapped.
     bool is_sealed() const noexcept;
     /// Reads up to `bytes` bytes at `offset` and returns the number read, which is less at the end
     /// of the file.
-    std::size_t read(std::uint64_t offset, void* to, std::size_t bytes) const noexcept;
+    std::size_t read(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {
+        std::error_code ignored;
+        return file_.read(offset, to, bytes, ignored);
+    }
     /// Maps the first `bytes` bytes read-only, shared with the process that writes them. Returns
     /// nullptr on failure. `unmap` of platform.hpp ends the mapping.
     const void* map(std::size_t bytes) const noexcept;
@@ -47,7 +47,9 @@ public:
     std::uint64_t inode() const noexcept { return inode_; }
 
 private:
-    int descriptor_ = -1;
+    int descriptor() const noexcept { return static_cast<int>(file_.handle()); }
+
+    InputFile file_;
     std::uint64_t device_ = 0;
     std::uint64_t inode_ = 0;
 };

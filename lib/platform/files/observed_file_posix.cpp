@@ -11,7 +11,6 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "platform/files/observed_file.hpp"
 
@@ -36,76 +35,43 @@ std::string path_in(const std::string& folder, std::uint64_t number) {
 
 }  // namespace
 
-ObservedFile::ObservedFile(int descriptor) noexcept : descriptor_(descriptor) {
+ObservedFile::ObservedFile(int descriptor) noexcept : file_(std::max(descriptor, -1)) {
     struct stat status {};
-    if (descriptor_ < 0) return;
-    if (fstat(descriptor_, &status) != 0 || !S_ISREG(status.st_mode)) {
-        ::close(std::exchange(descriptor_, -1));
+    if (!file_) return;
+    if (fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) {
+        file_ = {};
         return;
     }
     device_ = static_cast<std::uint64_t>(status.st_dev);
     inode_ = static_cast<std::uint64_t>(status.st_ino);
 }
 
-ObservedFile::ObservedFile(ObservedFile&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)),
-      device_(other.device_),
-      inode_(other.inode_) {}
-
-ObservedFile& ObservedFile::operator=(ObservedFile&& other) noexcept {
-    std::swap(descriptor_, other.descriptor_);
-    std::swap(device_, other.device_);
-    std::swap(inode_, other.inode_);
-    return *this;
-}
-
-ObservedFile::~ObservedFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-}
-
-std::uint64_t ObservedFile::bytes() const noexcept {
-    struct stat status {};
-    return fstat(descriptor_, &status) == 0 ? static_cast<std::uint64_t>(status.st_size) : 0;
-}
-
-std::size_t ObservedFile::read(std::uint64_t offset, void* to, std::size_t bytes) const noexcept {
-    std::size_t done = 0;
-    while (done < bytes) {
-        const ssize_t got = ::pread(descriptor_, static_cast<char*>(to) + done, bytes - done,
-                                    static_cast<off_t>(offset + done));
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        done += static_cast<std::size_t>(got);
-    }
-    return done;
-}
-
 const void* ObservedFile::map(std::size_t bytes) const noexcept {
-    void* const address = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor_, 0);
+    void* const address = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor(), 0);
     return address == MAP_FAILED ? nullptr : address;
 }
 
 // Uses /proc because the file may have no path.
 ObservedFile ObservedFile::reopen_for_writing() const {
-    const std::string path = "/proc/self/fd/" + std::to_string(descriptor_);
+    const std::string path = "/proc/self/fd/" + std::to_string(descriptor());
     return ObservedFile(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOCTTY));
 }
 
 void* ObservedFile::map_for_writing(std::size_t bytes) const noexcept {
     void* const address =
-        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor_, 0);
+        ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor(), 0);
     return address == MAP_FAILED ? nullptr : address;
 }
 
 bool ObservedFile::hold_lock() const noexcept {
-    return ::flock(descriptor_, LOCK_EX | LOCK_NB) == 0;
+    return ::flock(descriptor(), LOCK_EX | LOCK_NB) == 0;
 }
 
 // Takes a shared lock for a moment. Readers do not block each other, and an exclusive lock of
 // another process is detected.
 ObservedFile::Lock ObservedFile::lock() const noexcept {
-    if (::flock(descriptor_, LOCK_SH | LOCK_NB) == 0) {
-        ::flock(descriptor_, LOCK_UN);
+    if (::flock(descriptor(), LOCK_SH | LOCK_NB) == 0) {
+        ::flock(descriptor(), LOCK_UN);
         return Lock::free;
     }
     return errno == EWOULDBLOCK ? Lock::held : Lock::unknown;

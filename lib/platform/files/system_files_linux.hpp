@@ -138,8 +138,6 @@ public:
     ~LineReaderWith() {
         if (file_ >= 0) ::close(file_);
     }
-    LineReaderWith(const LineReaderWith&) = delete;
-    LineReaderWith& operator=(const LineReaderWith&) = delete;
 
     /// Sets `line` to the next line without its newline; it is valid until the next call. Returns
     /// false at the end of the file, and at once if the file cannot be read.

@@ -56,11 +56,6 @@ bool remove_guard(void* address, std::size_t bytes) noexcept {
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
 }
 
-bool deny_access(void* address, std::size_t bytes) noexcept {
-    const SystemCalls system_calls;
-    return mprotect(address, bytes, PROT_NONE) == 0;
-}
-
 std::uint64_t random_bits() noexcept {
     const SystemCalls system_calls;
     std::uint64_t bits = 0;

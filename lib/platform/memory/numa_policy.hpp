@@ -12,8 +12,9 @@ namespace tensorpool::platform {
 
 enum class NumaPolicy : std::uint8_t { none, interleave, prefer };
 
-/// Applies `prefer_numa_node` or `interleave_numa_nodes` of platform.hpp, or removes the policy
-/// (`none`). Returns false on failure.
+/// Requests that pages of [address, address + bytes) that are not yet touched come from all nodes
+/// in turn (`interleave`), or from `node`, or from other nodes if that one is full (`prefer`); or
+/// removes the policy (`none`). Returns false on failure.
 bool set_numa_policy(void* address, std::size_t bytes, NumaPolicy policy, unsigned node) noexcept;
 
 /// While this object exists, pages that this thread reads in come from the chosen nodes. Changes

@@ -7,12 +7,12 @@
 #include <cstring>
 
 #include "platform/platform.hpp"
+#include "platform/process/socket_files.hpp"
 #include "platform/system_calls.hpp"
 
 namespace tensorpool::platform {
 namespace {
 
-constexpr unsigned max_files = 8;
 // A listener that does not receive messages must not block the program for longer than this.
 constexpr timeval patience{.tv_sec = 1, .tv_usec = 0};
 
@@ -43,10 +43,6 @@ bool is_of_this_user(int socket) noexcept {
            (peer.uid == geteuid() || peer.uid == 0);
 }
 
-bool send(int socket, const msghdr& message, std::size_t bytes) noexcept {
-    return sendmsg(socket, &message, MSG_NOSIGNAL) == static_cast<ssize_t>(bytes);
-}
-
 bool connect_to(const Socket& socket, const char* name) noexcept {
     sockaddr_un address{};
     const socklen_t bytes = make_address(name, address);
@@ -56,41 +52,48 @@ bool connect_to(const Socket& socket, const char* name) noexcept {
            is_of_this_user(socket.number);
 }
 
-bool send_files(int socket, const int* files, unsigned count) noexcept {
-    char byte = 0;
-    iovec text{.iov_base = &byte, .iov_len = 1};
-    alignas(cmsghdr) char control[CMSG_SPACE(max_files * sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &text;
-    message.msg_iovlen = 1;
-    message.msg_control = control;
-    message.msg_controllen = CMSG_SPACE(count * sizeof(int));
-    cmsghdr* const rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(count * sizeof(int));
-    std::memcpy(CMSG_DATA(rights), files, count * sizeof(int));
-    return send(socket, message, 1);
-}
-
 }  // namespace
+
+int send_files(int socket, const int* files, unsigned count, const void* message,
+               std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    iovec text{.iov_base = const_cast<void*>(message), .iov_len = bytes};
+    alignas(cmsghdr) char control[CMSG_SPACE(max_sent_files * sizeof(int))] = {};
+    msghdr header{};
+    header.msg_iov = &text;
+    header.msg_iovlen = 1;
+    if (count != 0) {
+        header.msg_control = control;
+        header.msg_controllen = CMSG_SPACE(count * sizeof(int));
+        cmsghdr* const rights = CMSG_FIRSTHDR(&header);
+        rights->cmsg_level = SOL_SOCKET;
+        rights->cmsg_type = SCM_RIGHTS;
+        rights->cmsg_len = CMSG_LEN(count * sizeof(int));
+        std::memcpy(CMSG_DATA(rights), files, count * sizeof(int));
+    }
+    ssize_t sent = 0;
+    do {
+        sent = sendmsg(socket, &header, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    if (sent < 0) return errno;
+    return static_cast<std::size_t>(sent) == bytes ? 0 : EMSGSIZE;
+}
 
 bool hand_files_over(const char* socket_name, const int* files, unsigned count) noexcept {
     const SystemCalls system_calls;
-    if (count == 0 || count > max_files) return false;
+    if (count == 0 || count > max_sent_files) return false;
     const Socket socket;
-    return connect_to(socket, socket_name) && send_files(socket.number, files, count);
+    const char byte = 0;
+    return connect_to(socket, socket_name) &&
+           send_files(socket.number, files, count, &byte, 1) == 0;
 }
 
 bool send_note(const char* socket_name, const char* text) noexcept {
     const SystemCalls system_calls;
     const std::size_t bytes = std::strlen(text);
-    iovec part{.iov_base = const_cast<char*>(text), .iov_len = bytes};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
     const Socket socket;
-    return bytes != 0 && connect_to(socket, socket_name) && send(socket.number, message, bytes);
+    return bytes != 0 && connect_to(socket, socket_name) &&
+           send_files(socket.number, nullptr, 0, text, bytes) == 0;
 }
 
 }  // namespace tensorpool::platform

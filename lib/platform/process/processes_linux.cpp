@@ -64,7 +64,7 @@ Look why_refused(std::uint64_t process) {
 }  // namespace
 
 bool ObservedFile::is_sealed() const noexcept {
-    const int seals = ::fcntl(descriptor_, F_GET_SEALS);
+    const int seals = ::fcntl(descriptor(), F_GET_SEALS);
     return seals >= 0 && (seals & F_SEAL_SHRINK) != 0;
 }
 

@@ -15,8 +15,12 @@ struct SocketUsers {
 };
 SocketUsers users_of_socket(int socket) noexcept;
 
-/// Sends a message of `bytes` bytes with a descriptor. Returns 0, or the system's error number.
-int send_file(int socket, int file, const void* message, std::size_t bytes) noexcept;
+/// The most descriptors of one message.
+inline constexpr unsigned max_sent_files = 8;
+/// Sends a message of `bytes` bytes with `count` descriptors, which may be 0. Returns 0, or the
+/// system's error number.
+int send_files(int socket, const int* files, unsigned count, const void* message,
+               std::size_t bytes) noexcept;
 
 /// What `receive_file` received.
 struct ReceivedFile {

@@ -37,28 +37,6 @@ SocketUsers users_of_socket(int socket) noexcept {
     return {true, geteuid(), peer.uid};
 }
 
-int send_file(int socket, int file, const void* message, std::size_t bytes) noexcept {
-    const SystemCalls system_calls;
-    iovec text{.iov_base = const_cast<void*>(message), .iov_len = bytes};
-    alignas(cmsghdr) char control[CMSG_SPACE(sizeof file)] = {};
-    msghdr header{};
-    header.msg_iov = &text;
-    header.msg_iovlen = 1;
-    header.msg_control = control;
-    header.msg_controllen = sizeof control;
-    cmsghdr* const rights = CMSG_FIRSTHDR(&header);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof file);
-    std::memcpy(CMSG_DATA(rights), &file, sizeof file);
-    ssize_t sent = 0;
-    do {
-        sent = sendmsg(socket, &header, MSG_NOSIGNAL);
-    } while (sent < 0 && errno == EINTR);
-    if (sent < 0) return errno;
-    return static_cast<std::size_t>(sent) == bytes ? 0 : EMSGSIZE;
-}
-
 ReceivedFile receive_file(int socket, void* message, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     iovec text{.iov_base = message, .iov_len = bytes};

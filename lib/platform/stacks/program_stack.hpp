@@ -31,6 +31,24 @@ struct ProgramFrame {
     std::uint32_t line = 0;             // of a Python call; 0: unknown
 };
 
+/// Returns a word that keeps its meaning after the process has ended: the number of the file or the
+/// Python function, which `number_of` returns for its name, above `offset_bits` bits with the
+/// offset or the line. Code in no file, and code whose name has no number, keeps its bare address.
+template <unsigned offset_bits, std::size_t name_bytes, class NumberOf>
+std::uint64_t word_of(const ProgramFrame& frame, NumberOf number_of) noexcept {
+    constexpr std::uint64_t mask = (std::uint64_t{1} << offset_bits) - 1;
+    if (frame.python_code != nullptr) {
+        char name[name_bytes];
+        const std::size_t length = name_python_code(frame.python_code, name, sizeof name);
+        const std::uint64_t number = number_of({name, length});
+        return number == 0 ? 0 : number << offset_bits | frame.line;
+    }
+    const CodeOrigin code = find_code(frame.address);
+    if (code.path == nullptr) return frame.address & mask;
+    const std::uint64_t number = number_of(code.path);
+    return number << offset_bits | ((number == 0 ? frame.address : code.offset) & mask);
+}
+
 /// What `capture_program_stack` works with: too large for a thread with a small stack.
 struct StackBuffers {
     // A call from Python passes through some ten functions of the interpreter and a library.

@@ -18,14 +18,6 @@ public:
         is_bad_ = true;
         return 0;
     }
-    /// Copies the value below `depth` others.
-    void pick(std::size_t depth) noexcept {
-        if (depth < count_) {
-            push(values_[count_ - 1 - depth]);
-        } else {
-            is_bad_ = true;
-        }
-    }
     bool is_bad() const noexcept { return is_bad_; }
 
 private:
@@ -36,47 +28,26 @@ private:
     bool is_bad_ = false;
 };
 
+// Those that occur in the tables of unwinding that compilers and assemblers write on x86-64.
 enum Operation : std::uint8_t {
     deref = 0x06,
     const1u = 0x08,
-    const1s,
-    const2u,
-    const2s,
-    const4u,
-    const4s,
-    const8u,
-    const8s,
-    constu,
-    consts,
-    dup,
-    drop,
-    over,
-    swap = 0x16,
+    const8s = 0x0F,
+    drop = 0x13,
     and_ = 0x1A,
     minus = 0x1C,
     mul = 0x1E,
-    or_ = 0x21,
-    plus,
+    plus = 0x22,
     plus_uconst,
     shl,
-    shr,
-    eq = 0x29,
-    ge,
-    gt,
-    le,
-    lt,
-    ne,
+    ge = 0x2A,
     lit0 = 0x30,
     lit31 = 0x4F,
     breg0 = 0x70,
     breg31 = 0x8F,
-    nop = 0x96,
 };
 
 std::uintptr_t calculate(std::uint8_t operation, std::uintptr_t a, std::uintptr_t b) noexcept {
-    const auto signed_a = static_cast<std::intptr_t>(a);
-    const auto signed_b = static_cast<std::intptr_t>(b);
-    constexpr std::uintptr_t bits = 8 * sizeof a;
     switch (operation) {
         case and_:
             return a & b;
@@ -84,69 +55,12 @@ std::uintptr_t calculate(std::uint8_t operation, std::uintptr_t a, std::uintptr_
             return a - b;
         case mul:
             return a * b;
-        case or_:
-            return a | b;
         case plus:
             return a + b;
         case shl:
-            return b < bits ? a << b : 0;
-        case shr:
-            return b < bits ? a >> b : 0;
-        case eq:
-            return a == b ? 1 : 0;
-        case ge:
-            return signed_a >= signed_b ? 1 : 0;
-        case gt:
-            return signed_a > signed_b ? 1 : 0;
-        case le:
-            return signed_a <= signed_b ? 1 : 0;
-        case lt:
-            return signed_a < signed_b ? 1 : 0;
+            return b < 8 * sizeof a ? a << b : 0;
         default:
-            return a != b ? 1 : 0;
-    }
-}
-
-template <class T>
-std::uintptr_t number(TableBytes& expression) noexcept {
-    return static_cast<std::uintptr_t>(expression.take<T>());
-}
-
-/// Pushes the number that the operation is followed by. Returns false for other operations.
-bool push_number(std::uint8_t operation, TableBytes& expression, Values& values) noexcept {
-    switch (operation) {
-        case const1u:
-            values.push(number<std::uint8_t>(expression));
-            return true;
-        case const1s:
-            values.push(number<std::int8_t>(expression));
-            return true;
-        case const2u:
-            values.push(number<std::uint16_t>(expression));
-            return true;
-        case const2s:
-            values.push(number<std::int16_t>(expression));
-            return true;
-        case const4u:
-            values.push(number<std::uint32_t>(expression));
-            return true;
-        case const4s:
-            values.push(number<std::int32_t>(expression));
-            return true;
-        case const8u:
-            values.push(number<std::uint64_t>(expression));
-            return true;
-        case const8s:
-            values.push(number<std::int64_t>(expression));
-            return true;
-        case constu:
-            values.push(expression.take_uleb());
-            return true;
-        case consts:
-            values.push(static_cast<std::uintptr_t>(expression.take_sleb()));
-            return true;
-        default:
-            return false;
+            return static_cast<std::intptr_t>(a) >= static_cast<std::intptr_t>(b) ? 1 : 0;
     }
 }
 
@@ -159,47 +73,29 @@ bool apply(std::uint8_t operation, TableBytes& expression, Values& values, Stack
             values.push(word);
             return true;
         }
-        case dup:
-            values.pick(0);
-            return true;
         case drop:
             values.pop();
             return true;
-        case over:
-            values.pick(1);
-            return true;
-        case swap: {
-            const std::uintptr_t b = values.pop();
-            const std::uintptr_t a = values.pop();
-            values.push(b);
-            values.push(a);
-            return true;
-        }
         case plus_uconst:
             values.push(values.pop() + expression.take_uleb());
             return true;
         case and_:
         case minus:
         case mul:
-        case or_:
         case plus:
         case shl:
-        case shr:
-        case eq:
-        case ge:
-        case gt:
-        case le:
-        case lt:
-        case ne: {
+        case ge: {
             const std::uintptr_t b = values.pop();
             const std::uintptr_t a = values.pop();
             values.push(calculate(operation, a, b));
             return true;
         }
-        case nop:
-            return true;
         default:
-            return push_number(operation, expression, values);
+            if (operation < const1u || operation > const8s) return false;
+            // Of 1, 2, 4 and 8 bytes, each without a sign and with one.
+            const unsigned form = operation - unsigned{const1u};
+            values.push(expression.take_number(std::size_t{1} << form / 2, form % 2 != 0));
+            return true;
     }
 }
 

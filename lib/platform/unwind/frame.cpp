@@ -18,7 +18,6 @@ bool Frame::restore(const FrameRules& rules, std::uintptr_t end, std::size_t num
                     std::uintptr_t& to) noexcept {
     using Rule = FrameRules::Rule;
     const std::int32_t operand = rules.numbers[number];
-    const std::uintptr_t moved = end + static_cast<std::uintptr_t>(operand);
     switch (rules.rules[number]) {
         case Rule::unchanged:
             to = registers_.value[number];
@@ -27,10 +26,7 @@ bool Frame::restore(const FrameRules& rules, std::uintptr_t end, std::size_t num
             to = 0;
             return true;
         case Rule::at_offset:
-            return memory_.read(moved, to);
-        case Rule::is_offset:
-            to = moved;
-            return true;
+            return memory_.read(end + static_cast<std::uintptr_t>(operand), to);
         case Rule::in_register:
             if (operand < 0 || static_cast<std::size_t>(operand) >= register_count) return false;
             to = registers_.value[operand];

@@ -64,7 +64,6 @@ struct FrameRules {
         unchanged,
         undefined,
         at_offset,      // in memory, from the end of the frame
-        is_offset,      // the end of the frame plus the number
         in_register,    // the number's
         at_expression,  // in memory; the number is that of the expression's first byte
         is_expression,

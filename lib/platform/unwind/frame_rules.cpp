@@ -7,6 +7,7 @@ namespace {
 
 using Rule = FrameRules::Rule;
 
+// Those that compilers and assemblers write on x86-64.
 enum Instruction : std::uint8_t {
     nop = 0x00,
     set_loc,
@@ -26,11 +27,8 @@ enum Instruction : std::uint8_t {
     def_cfa_expression,
     expression,
     offset_extended_sf,
-    def_cfa_sf,
-    def_cfa_offset_sf,
-    val_offset,
-    val_offset_sf,
-    val_expression,
+    def_cfa_offset_sf = 0x13,
+    val_expression = 0x16,
     gnu_args_size = 0x2E,
     // With an operand in the lower six bits.
     advance_loc = 0x40,
@@ -96,9 +94,6 @@ private:
             case def_cfa:
                 return define_register(bytes.take_uleb()) &&
                        define_offset(static_cast<std::int64_t>(bytes.take_uleb()));
-            case def_cfa_sf:
-                return define_register(bytes.take_uleb()) &&
-                       define_offset(factored(bytes.take_sleb()));
             case def_cfa_register:
                 return define_register(bytes.take_uleb());
             case def_cfa_offset:
@@ -120,10 +115,6 @@ private:
                 return set(number, Rule::at_offset, factored(bytes.take_uleb()));
             case offset_extended_sf:
                 return set(number, Rule::at_offset, factored(bytes.take_sleb()));
-            case val_offset:
-                return set(number, Rule::is_offset, factored(bytes.take_uleb()));
-            case val_offset_sf:
-                return set(number, Rule::is_offset, factored(bytes.take_sleb()));
             case restore_extended:
                 return reset(number);
             case undefined:

@@ -15,30 +15,15 @@ constexpr std::uint8_t relative_bits = 0x70;
 constexpr std::uint8_t relative_to_itself = 0x10;
 constexpr std::uint8_t relative_to_table = 0x30;
 constexpr std::uint8_t signed_4_bytes = 0x0B;
+constexpr std::uint8_t sign_bit = 0x08;
+// The bytes of the numbers in each form; 0 for forms that have no fixed size.
+constexpr std::uint8_t bytes_of_forms[] = {8, 0, 2, 4, 8, 0, 0, 0, 0, 0, 2, 4, 8, 0, 0, 0};
 
 /// Takes a number in one of the forms of a fixed size. Returns false for other forms.
 bool take_form(TableBytes& bytes, std::uint8_t encoding, std::uint64_t& to) noexcept {
-    switch (encoding & form_bits) {
-        case 0x00:
-        case 0x04:
-        case 0x0C:
-            to = bytes.take<std::uint64_t>();
-            break;
-        case 0x02:
-            to = bytes.take<std::uint16_t>();
-            break;
-        case 0x03:
-            to = bytes.take<std::uint32_t>();
-            break;
-        case 0x0A:
-            to = static_cast<std::uint64_t>(std::int64_t{bytes.take<std::int16_t>()});
-            break;
-        case 0x0B:
-            to = static_cast<std::uint64_t>(std::int64_t{bytes.take<std::int32_t>()});
-            break;
-        default:
-            return false;
-    }
+    const std::size_t size = bytes_of_forms[encoding & form_bits];
+    if (size == 0) return false;
+    to = bytes.take_number(size, (encoding & sign_bit) != 0);
     return !bytes.is_bad();
 }
 

@@ -26,6 +26,16 @@ public:
         }
         return value;
     }
+    /// Takes a number of at most 8 bytes, the lowest first.
+    std::uint64_t take_number(std::size_t bytes, bool is_signed) noexcept {
+        std::uint64_t value = 0;
+        const unsigned char* const from = skip(bytes);
+        if (from == nullptr) return 0;
+        std::memcpy(&value, from, bytes);
+        const std::size_t unused = 8 * (sizeof value - bytes);
+        if (!is_signed) return value;
+        return static_cast<std::uint64_t>(static_cast<std::int64_t>(value << unused) >> unused);
+    }
     /// Returns what is skipped; nullptr if there are not as many bytes.
     const unsigned char* skip(std::uint64_t bytes) noexcept {
         if (bytes > static_cast<std::uint64_t>(end_ - at_)) {

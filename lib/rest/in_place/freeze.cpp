@@ -1,6 +1,6 @@
 #include <tensorpool/freeze.hpp>
 
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "pool/pool.hpp"
 #include "rest/in_place/freezer.hpp"
 

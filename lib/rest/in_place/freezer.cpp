@@ -1,7 +1,6 @@
 #include "rest/in_place/freezer.hpp"
 
-#include "base/never_destroyed.hpp"
-#include "kinds/served_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "platform/threads/own_thread.hpp"
 

@@ -57,13 +57,14 @@ void ListedEntries::attach(MapEntry& entry) noexcept {
 }
 
 void ListedEntries::detach(MapEntry& entry) noexcept {
-    EntryList::remove(entry);
+    entry.leave_lists();
     count(entry, {});
     --totals_.tensors;
     entry.is_attached = false;
 }
 
 void ListedEntries::list(MapEntry& entry) noexcept {
+    entry.leave_lists();
     if (!entry.is_attached || entry.is_busy) return;
     const bool is_compressed = entry.rest != nullptr && entry.counted.spilled == 0;
     if (is_compressed && entry.tensor) kept_.push_back(entry);
@@ -75,30 +76,22 @@ void ListedEntries::list(MapEntry& entry) noexcept {
     }
 }
 
-std::shared_ptr<MapEntry> ListedEntries::take_oldest(EntryList& list) noexcept {
-    MapEntry* const entry = list.first();
-    if (entry == nullptr) return nullptr;
-    EntryList::remove(*entry);
-    entry->is_busy = true;
-    return entry->shared_from_this();
-}
-
 TakenTensor ListedEntries::take_oldest_in_memory() noexcept {
-    MapEntry* const entry = in_memory_.first();
-    if (entry == nullptr || entry->rest == nullptr) return {take_oldest(in_memory_), {}};
-    TakenTensor taken{nullptr, std::move(entry->tensor)};
+    if (in_memory_.empty() || in_memory_.front().rest == nullptr)
+        return {take_oldest(in_memory_), {}};
+    MapEntry& entry = in_memory_.front();
+    TakenTensor taken{nullptr, std::move(entry.tensor)};
     ++totals_.stashes;
-    EntryList::remove(*entry);
-    count(*entry, {.compressed = entry->counted.compressed,
-                   .spilled = entry->counted.spilled,
-                   .at_rest = entry->bytes});
-    list(*entry);
+    count(entry, {.compressed = entry.counted.compressed,
+                  .spilled = entry.counted.spilled,
+                  .at_rest = entry.bytes});
+    list(entry);
     return taken;
 }
 
 std::unique_ptr<StashState> ListedEntries::take_kept(MapEntry& entry) noexcept {
     std::unique_ptr<StashState> kept = std::move(entry.rest);
-    EntryList::remove(entry.as_kept);
+    entry.as_kept.unlink();
     if (kept != nullptr) count(entry, {.in_memory = entry.bytes});
     return kept;
 }

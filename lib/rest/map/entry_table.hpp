@@ -1,12 +1,11 @@
 #pragma once
 
+#include <boost/intrusive/list.hpp>
+
 #include "rest/stash_group.hpp"
 #include "rest/stash_state.hpp"
 
 namespace tensorpool::stashing {
-
-class EntryList;
-struct MapEntry;
 
 /// What an entry adds to the sums of its map.
 struct EntrySizes {
@@ -16,12 +15,9 @@ struct EntrySizes {
     std::size_t at_rest = 0;     // bytes that the tensor would have in memory
 };
 
-/// The neighbors of an entry in a list.
-struct EntryLinks {
-    EntryList* list = nullptr;
-    MapEntry* next = nullptr;
-    MapEntry* previous = nullptr;
-};
+/// The position of an entry in a list, which it leaves by `unlink`.
+using EntryHook =
+    boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
 
 /// A tensor of a map. It is in memory, or `rest` has its encoding, or both: the encoding of a
 /// tensor that was restored for reading only is kept until a thread pins it for writing.
@@ -44,6 +40,10 @@ struct MapEntry : std::enable_shared_from_this<MapEntry> {
     const std::size_t alignment;
 
     bool is_in_memory() const noexcept { return rest == nullptr || tensor; }
+    void leave_lists() noexcept {
+        by_use.unlink();
+        as_kept.unlink();
+    }
 
     PooledAllocation tensor;
     std::unique_ptr<StashState> rest;
@@ -54,46 +54,15 @@ struct MapEntry : std::enable_shared_from_this<MapEntry> {
     EntrySizes counted;            // in the sums of the map
 
     std::shared_ptr<MapEntry> next_in_bucket;
-    EntryLinks by_use;   // in the list of those in memory, or of the compressed ones
-    EntryLinks as_kept;  // in the list of those whose encoding is kept
+    EntryHook by_use;   // in the list of those in memory, or of the compressed ones
+    EntryHook as_kept;  // in the list of those whose encoding is kept
 };
 
-/// Entries from the least to the most recently used. An entry is in one list for each of its links.
-class EntryList {
-public:
-    explicit EntryList(EntryLinks MapEntry::*links) noexcept : links_(links) {}
-    EntryList(const EntryList&) = delete;
-    EntryList& operator=(const EntryList&) = delete;
-
-    MapEntry* first() const noexcept { return first_; }
-    /// Puts an entry at the end, and takes it out of the list that it was in by these links, if
-    /// any.
-    void push_back(MapEntry& entry) noexcept {
-        remove(entry.*links_);
-        entry.*links_ = {.list = this, .next = nullptr, .previous = last_};
-        (last_ == nullptr ? first_ : (last_->*links_).next) = &entry;
-        last_ = &entry;
-    }
-    /// Takes an entry out of the list that it is in by these links, if any.
-    static void remove(EntryLinks& links) noexcept {
-        if (EntryList* const list = std::exchange(links.list, nullptr)) list->unlink(links);
-    }
-    /// Takes an entry out of all lists.
-    static void remove(MapEntry& entry) noexcept {
-        remove(entry.by_use);
-        remove(entry.as_kept);
-    }
-
-private:
-    void unlink(const EntryLinks& links) noexcept {
-        (links.previous == nullptr ? first_ : (links.previous->*links_).next) = links.next;
-        (links.next == nullptr ? last_ : (links.next->*links_).previous) = links.previous;
-    }
-
-    EntryLinks MapEntry::*const links_;
-    MapEntry* first_ = nullptr;
-    MapEntry* last_ = nullptr;
-};
+/// Entries from the least to the most recently used.
+template <EntryHook MapEntry::*hook>
+using EntryList =
+    boost::intrusive::list<MapEntry, boost::intrusive::member_hook<MapEntry, EntryHook, hook>,
+                           boost::intrusive::constant_time_size<false>>;
 
 /// The entries of a map by key: a hash table of lists. It allocates nothing by itself, since it is
 /// used under a lock: the caller makes the buckets.
@@ -185,13 +154,19 @@ public:
     std::size_t kept_bytes() const noexcept { return kept_bytes_; }
 
 private:
-    static std::shared_ptr<MapEntry> take_oldest(EntryList& list) noexcept;
+    static std::shared_ptr<MapEntry> take_oldest(auto& list) noexcept {
+        if (list.empty()) return nullptr;
+        MapEntry& entry = list.front();
+        entry.leave_lists();
+        entry.is_busy = true;
+        return entry.shared_from_this();
+    }
     void count(MapEntry& entry, const EntrySizes& sizes) noexcept;
 
     statistics::StashTotals& totals_;
-    EntryList in_memory_{&MapEntry::by_use};
-    EntryList compressed_{&MapEntry::by_use};
-    EntryList kept_{&MapEntry::as_kept};
+    EntryList<&MapEntry::by_use> in_memory_;
+    EntryList<&MapEntry::by_use> compressed_;
+    EntryList<&MapEntry::as_kept> kept_;
     std::size_t kept_bytes_ = 0;
     // Counts ended moves; threads that wait for one wait for its change.
     std::atomic<unsigned> moves_ = 0;

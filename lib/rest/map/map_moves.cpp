@@ -2,7 +2,6 @@
 // meanwhile, and the lock is taken only to exchange what it has.
 
 #include "pool/pool.hpp"
-#include "rest/counted_stash.hpp"
 #include "rest/map/map_state.hpp"
 
 namespace tensorpool::stashing {

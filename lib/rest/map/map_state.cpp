@@ -2,8 +2,7 @@
 
 #include "rest/map/map_state.hpp"
 
-#include "base/never_destroyed.hpp"
-#include "kinds/marked_kind.hpp"
+#include "kinds/kinds.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
 
@@ -161,7 +160,7 @@ std::shared_ptr<MapEntry> MapState::get(std::size_t hash, const void* key, Acces
     const bool is_hit = entry->is_in_memory() && (!entry->is_busy || entry->rest != nullptr);
     ++(is_hit ? totals_.hits : totals_.misses);
     if (!is_hit || access == Access::write) entries_.wait_until_idle(*entry, lock);
-    EntryList::remove(entry->by_use);
+    entry->by_use.unlink();
     ++entry->pins;
     if (access == Access::write) entry->does_not_shrink = false;
     if (entry->is_in_memory()) {

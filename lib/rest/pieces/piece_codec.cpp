@@ -4,22 +4,16 @@
 #include "rest/pieces/piece_codec.hpp"
 
 #include <lz4.h>
+
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
 
-#include "rest/pieces/plane_coder.hpp"
 #include "rest/pieces/planes.hpp"
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
-
-#include <algorithm>
-#include <array>
-#include <cstdint>
-#include <cstring>
-
-#include "rest/pieces/plane_coder.hpp"
-#include "rest/pieces/planes.hpp"
 
 namespace tensorpool::stashing {
 namespace {
@@ -136,9 +130,8 @@ Efforts choose_efforts(const std::byte* planes, std::size_t count, std::size_t w
         choices[i] = choose(found[i]);
         order[i] = i;
     }
-    std::sort(order.begin(), order.begin() + width, [&](std::size_t a, std::size_t b) {
-        return choices[a].remains < choices[b].remains;
-    });
+    std::ranges::sort(std::span(order).first(width), {},
+                      [&](std::size_t i) { return choices[i].remains; });
 
     Efforts efforts;
     double left_ns = budget_ns * static_cast<double>(width);

@@ -21,9 +21,8 @@ bool overlap(const MemoryRange& a, const MemoryRange& b) noexcept {
 }
 
 bool any_overlap(const std::vector<MemoryRange>& some, const std::vector<MemoryRange>& others) {
-    return std::any_of(some.begin(), some.end(), [&](const MemoryRange& range) {
-        return std::any_of(others.begin(), others.end(),
-                           [&](const MemoryRange& other) { return overlap(range, other); });
+    return std::ranges::any_of(some, [&](const MemoryRange& range) {
+        return std::ranges::any_of(others, [&](auto& other) { return overlap(range, other); });
     });
 }
 
@@ -75,8 +74,7 @@ private:
     };
 
     bool sleeps(const Step& step) const noexcept {
-        return std::any_of(asleep_.begin(), asleep_.end(),
-                           [&](const Step& each) { return same(each, step); });
+        return std::ranges::any_of(asleep_, [&](const Step& each) { return same(each, step); });
     }
     unsigned first_awake(const std::vector<Step>& steps, unsigned from) const noexcept {
         while (from < steps.size() && sleeps(steps[from])) ++from;

@@ -17,22 +17,19 @@ namespace tensorpool::device {
 class Capture;
 struct Stream;
 
-/// Work submitted to a stream.
-struct Work {
-    std::string label;
-    std::vector<MemoryRange> reads;
-    std::vector<MemoryRange> writes;
-    std::function<void()> run;   // called outside the lock
-    std::function<void()> then;  // called under the lock, after `run`
-    std::uint64_t duration_ns = 0;
-    bool opaque = false;  // may touch any memory
-};
-
 /// The memory that a piece of work touches; the search for orders uses it to skip equivalent ones.
 struct Footprint {
     std::vector<MemoryRange> reads;
     std::vector<MemoryRange> writes;
     bool opaque = false;  // may touch any memory
+};
+
+/// Work submitted to a stream.
+struct Work : Footprint {
+    std::string label;
+    std::function<void()> run;   // called outside the lock
+    std::function<void()> then;  // called under the lock, after `run`
+    std::uint64_t duration_ns = 0;
 };
 
 /// A position that a stream must reach.
@@ -287,8 +284,8 @@ public:
     /// Runs all submitted work, in any order, regardless of the schedule.
     void drain(SimulationLock& lock) {
         for (;;) {
-            const auto pending = std::find_if(streams_.begin(), streams_.end(),
-                                              [](const auto& stream) { return !stream->idle(); });
+            const auto pending =
+                std::ranges::find_if(streams_, [](auto& stream) { return !stream->idle(); });
             if (pending == streams_.end()) return;
             const Target target = {*pending, (*pending)->done + 1};
             if (Stream* const needed = needed_for(target)) {

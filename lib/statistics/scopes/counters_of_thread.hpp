@@ -167,6 +167,15 @@ inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t b
     count_beside_slow(counted);
 }
 
+/// Counts that a block of whole pages became shorter by `bytes` for the calling thread's scopes.
+inline void count_shared_large_loss(std::size_t bytes) noexcept {
+    if (!has_open_scope()) [[likely]]
+        return;
+    ThreadSums counted;
+    counted.large_deallocated_bytes = bytes;
+    count_beside_slow(counted);
+}
+
 /// Called around a fork, before the segment's `before_fork` and after its other handlers: the
 /// scopes of the child count in the child's segment.
 void lock_counters_of_threads() noexcept;

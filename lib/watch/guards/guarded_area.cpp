@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <memory>
 
-#include "base/never_destroyed.hpp"
 #include "pages/address_space.hpp"
 #include "platform/stacks/program_stack.hpp"
 
@@ -51,8 +50,6 @@ using pages::address_space;
 
 namespace {
 
-constinit base::NeverDestroyed<GuardedArea> the_guarded_area;
-
 // What may not be accessed beside a block, in the heap's pages: one page of the system.
 PageCount guard_pages() noexcept {
     return static_cast<PageCount>(std::max(page_bytes, platform::page_bytes()) / page_bytes);
@@ -72,10 +69,6 @@ void drop(pages::PageRun run) noexcept {
 }
 
 }  // namespace
-
-GuardedArea& guarded_area() noexcept {
-    return the_guarded_area.get();
-}
 
 bool GuardedArea::reserve() noexcept {
     pages_ = address_space().reserve_guarded();

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <span>
 
+#include "base/never_destroyed.hpp"
 #include "pages/page_map.hpp"
 
 namespace tensorpool::watch {
@@ -172,6 +173,8 @@ private:
     std::size_t kept_bytes_ = 0;
 };
 
-GuardedArea& guarded_area() noexcept;
+inline GuardedArea& guarded_area() noexcept {
+    return base::the_only<GuardedArea>.get();
+}
 
 }  // namespace tensorpool::watch

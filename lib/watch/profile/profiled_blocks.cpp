@@ -2,7 +2,6 @@
 
 #include <tensorpool/heap_profile.hpp>
 
-#include "base/never_destroyed.hpp"
 #include "platform/environment.hpp"
 #include "platform/stacks/stack_memory.hpp"
 #include "platform/tools/memory_probes.hpp"
@@ -117,7 +116,8 @@ std::uint32_t SiteTable::find_by_name(std::span<const platform::ProgramFrame> fr
     }
     Hash hash;
     for (std::size_t i = 0; i != frames.size(); ++i) {
-        words_[i] = word_of(frames[i]);
+        words_[i] = platform::word_of<SiteRecord::offset_bits, FrameNameRecord::bytes - 1>(
+            frames[i], [this](std::string_view name) { return number_of_name(name); });
         hash.add(words_[i]);
     }
     auto& known = sites_.find(hash.get());
@@ -132,21 +132,6 @@ std::uint32_t SiteTable::find_by_name(std::span<const platform::ProgramFrame> fr
     if (number == 0) return other;
     sites_.set(known, {hash.get(), number});
     return number;
-}
-
-// Code in no file keeps its bare address.
-std::uint64_t SiteTable::word_of(const platform::ProgramFrame& frame) noexcept {
-    constexpr std::uint64_t mask = (std::uint64_t{1} << SiteRecord::offset_bits) - 1;
-    if (frame.python_code != nullptr) {
-        char name[FrameNameRecord::bytes - 1];
-        const std::size_t length = platform::name_python_code(frame.python_code, name, sizeof name);
-        const std::uint64_t number = number_of_name({name, length});
-        return number == 0 ? 0 : number << SiteRecord::offset_bits | frame.line;
-    }
-    const platform::CodeOrigin code = platform::find_code(frame.address);
-    if (code.path == nullptr) return frame.address & mask;
-    const std::uint64_t name = number_of_name(code.path);
-    return name << SiteRecord::offset_bits | ((name == 0 ? frame.address : code.offset) & mask);
 }
 
 std::uint64_t SiteTable::number_of_name(std::string_view name) noexcept {
@@ -166,8 +151,6 @@ using statistics::ProfileWords;
 using statistics::segment;
 
 namespace {
-
-constinit base::NeverDestroyed<ProfiledBlocks> the_profiled_blocks;
 
 // While this library is loaded: later the search could wait for the loader's lock in the middle of
 // an allocation. A program that loads an interpreter afterwards gets native frames only.
@@ -217,10 +200,6 @@ std::uint64_t live(const Counter& allocated, const Counter& freed) noexcept {
 }
 
 }  // namespace
-
-ProfiledBlocks& profiled_blocks() noexcept {
-    return the_profiled_blocks.get();
-}
 
 void ProfiledBlock::on_free(std::size_t usable_bytes) noexcept {
     BlockMark* const earlier = covered;

@@ -3,6 +3,8 @@
 #include <span>
 
 #include "base/block_mark.hpp"
+#include "base/lockable.hpp"
+#include "base/never_destroyed.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/slab_list.hpp"
@@ -23,8 +25,6 @@ using statistics::SiteRecord;
 class SiteTable {
 public:
     constexpr SiteTable() noexcept = default;
-    SiteTable(const SiteTable&) = delete;
-    SiteTable& operator=(const SiteTable&) = delete;
 
     /// Returns the record of a stack of the calling thread, innermost call first. If there is no
     /// room, returns the record of other stacks; without a segment nullptr.
@@ -66,7 +66,6 @@ private:
     /// Returns the number of the record of a stack whose addresses are new, `other` if there is no
     /// room, and 0 without a segment.
     std::uint32_t find_by_name(std::span<const platform::ProgramFrame> frames) noexcept;
-    std::uint64_t word_of(const platform::ProgramFrame& frame) noexcept;
     std::uint64_t number_of_name(std::string_view name) noexcept;
 
     Numbers<count_of<SiteRecord>> addresses_;
@@ -75,16 +74,12 @@ private:
     Numbers<count_of<FrameNameRecord>> names_;
 };
 
-using statistics::SiteRecord;
-
 /// Recognizes a stack that was captured before, many times faster than it can be captured:
 /// the same return addresses lie at the same places of the stack, and Python has reached the same
 /// instructions. The stacks of all threads share the table. Memory is static. Not thread-safe.
 class KnownStacks {
 public:
     constexpr KnownStacks() noexcept = default;
-    KnownStacks(const KnownStacks&) = delete;
-    KnownStacks& operator=(const KnownStacks&) = delete;
 
     /// Returns the site of the calling thread's stack, or nullptr if it is not known. `base` is the
     /// frame of a function that the caller is in, or was called from, and `python` what
@@ -155,7 +150,7 @@ struct ProfiledBlock final : base::BlockMark {
 
 /// The heap profile of the process: its sampled blocks, added up by call stack in the segment.
 /// Memory comes from the system and never from malloc, which this library may serve. Thread-safe.
-class ProfiledBlocks {
+class ProfiledBlocks : public base::Lockable {
 public:
     constexpr ProfiledBlocks() noexcept = default;
 
@@ -172,16 +167,11 @@ public:
     /// Counts a sample that could not be taken.
     void count_lost() noexcept;
 
-    /// Called around a fork.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     // REQUIRES, for all that follow: the lock is held.
     SiteRecord* site_of_caller(const void* frame) noexcept;
     void keep_peak() noexcept;
 
-    std::mutex mutex_;
     SiteTable sites_;
     KnownStacks known_;
     platform::ProgramFrame frames_[SiteRecord::max_frames] = {};
@@ -189,6 +179,8 @@ private:
     statistics::SlabList<ProfiledBlock> free_;
 };
 
-ProfiledBlocks& profiled_blocks() noexcept;
+inline ProfiledBlocks& profiled_blocks() noexcept {
+    return base::the_only<ProfiledBlocks>.get();
+}
 
 }  // namespace tensorpool::watch

@@ -80,8 +80,8 @@ TEST(ScratchAllocations, ARecordingMayBeginInAnyOfThem) {
     ScratchChunks chunks(totals);
     Refusal refusal;
     on_call = []() noexcept {
-        scratch_registry().hide_quick_paths();
-        scratch_registry().show_quick_paths();
+        scratch_registry().show_quick_paths(false);
+        scratch_registry().show_quick_paths(true);
     };
     std::size_t added = 0;
     for (unsigned i = 0; i != 5; ++i) {

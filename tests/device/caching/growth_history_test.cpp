@@ -1,4 +1,4 @@
-#include "device/caching/streams/stream_cache.hpp"
+#include "device/caching/stream_cache.hpp"
 
 #include <gtest/gtest.h>
 

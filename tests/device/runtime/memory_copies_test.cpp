@@ -1,8 +1,7 @@
-#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 #include <gtest/gtest.h>
 
-#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/device_stream.hpp>
 #include <tensorpool/device/runtimes.hpp>
 

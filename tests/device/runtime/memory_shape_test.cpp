@@ -1,5 +1,3 @@
-#include <tensorpool/device/memory_shape.hpp>
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -7,7 +5,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "device/runtime/memory_copies.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {

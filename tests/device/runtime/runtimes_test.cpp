@@ -93,7 +93,7 @@ TEST(Runtimes, BeyondQuickDevicesAreMadeOnceToo) {
     const PutInBackend simulated(eager_devices(20));
     const Device last = {DeviceType::simulated, 19};
     Runtime& made = get_runtime(last);
-    EXPECT_EQ(device::runtime_registry().get_if_made(last), nullptr);
+    EXPECT_EQ(device::runtime_if_made(last), nullptr);
     EXPECT_EQ(&get_runtime(last), &made);
     made.activate();
     EXPECT_EQ(&runtime(), &made);

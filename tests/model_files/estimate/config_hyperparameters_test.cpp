@@ -1,4 +1,4 @@
-#include "models/estimate/config/config.hpp"
+#include "models/estimate/hyperparameter_source.hpp"
 
 #include <gtest/gtest.h>
 

@@ -68,6 +68,21 @@ TEST(GgufMetadata, ArraysAreViews) {
     EXPECT_EQ(array_of(of_texts).bytes.size(), 3U * 8 + 4);
 }
 
+TEST(GgufMetadata, TypesOfElementsHaveNames) {
+    const std::string_view names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+                                      "bool", "string", "array", "u64", "i64", "f64"};
+    for (std::uint32_t type = 0; type < std::size(names); ++type) {
+        const WrittenFile file = GgufWriter()
+                                     .add_value("k", gguf::array,
+                                                [=](WrittenFile& to, const std::string& at) {
+                                                    GgufWriter::head(to, at, type, 0);
+                                                })
+                                     .write();
+        const ModelFile model = read_model(file);
+        EXPECT_EQ(array_of(model).type, names[type]);
+    }
+}
+
 TEST(GgufMetadata, EmptyArrays) {
     const WrittenFile file = GgufWriter().add("k", std::vector<std::string>{}).write();
     const ModelFile model = read_model(file);

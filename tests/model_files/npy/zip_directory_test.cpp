@@ -1,4 +1,4 @@
-#include "models/npy/zip_directory.hpp"
+#include "models/npy/npy.hpp"
 
 #include <gtest/gtest.h>
 

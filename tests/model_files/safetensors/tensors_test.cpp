@@ -17,10 +17,8 @@ SafetensorsTensor tensor(std::string_view name, std::string_view type,
             .name_offset = 10,
             .type = type,
             .type_offset = 20,
-            .shape = std::move(shape),
-            .shape_offset = 30,
-            .data_offsets = {begin, end},
-            .data_offsets_offset = 40};
+            .shape = {std::move(shape), 30},
+            .data_offsets = {{begin, end}, 40}};
 }
 
 /// Checks tensors of a file with a given number of data bytes.

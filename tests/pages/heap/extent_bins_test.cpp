@@ -108,6 +108,28 @@ TEST(ExtentBins, FittingExtentIsFoundAmongManyTooSmallOnesOfItsBin) {
     EXPECT_EQ(some.bins.find(79, 1), &fitting);
 }
 
+TEST(ExtentBins, ManyExtentsThatAreNotAlignedAreNotAllLookedAt) {
+    Bins some;
+    Span& hidden = some.add_at(2, 1);  // behind the others in its list
+    for (PageNumber first = 5; first != 20'005; first += 4) some.add_at(first, 1);
+    Span& larger = some.add_at(50'000, 3);
+    EXPECT_EQ(some.bins.find(1, 2), &larger);
+    some.bins.remove(larger);
+    EXPECT_EQ(some.bins.find(1, 2), &hidden) << "nothing else fits";
+    some.bins.remove(hidden);
+    EXPECT_EQ(some.bins.find(1, 2), nullptr);
+}
+
+TEST(ExtentBins, ManyLargeExtentsThatAreNotAlignedAreNotAllLookedAt) {
+    Bins some;
+    Span& hidden = some.add_at(512, 300);
+    for (PageNumber first = 1025; first < 2'000'000; first += 1024) some.add_at(first, 300);
+    Span& larger = some.add_at(4'000'000, 1024);
+    EXPECT_EQ(some.bins.find_lowest(300, 512), &larger);
+    some.bins.remove(larger);
+    EXPECT_EQ(some.bins.find_lowest(300, 512), &hidden) << "nothing else fits";
+}
+
 TEST(ExtentBins, AlignedRequestsSkipExtentsWhoseAlignedPartIsTooSmall) {
     Bins some;
     some.add_at(1, 70);

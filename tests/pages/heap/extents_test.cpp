@@ -135,6 +135,18 @@ TEST_F(ExtentsTest, LongerSpanTakesTheFrontOfTheExtentBehind) {
     EXPECT_EQ(extents.hot().total_pages(), 0U);
 }
 
+TEST_F(ExtentsTest, EndOfAShorterSpanJoinsTheExtentBehind) {
+    Span& span = run(10, 8);
+    extents.mark_in_use(span, PageKind::large_in_use);
+    add(18, 4);
+    ASSERT_TRUE(extents.shorten(span, 5));
+    EXPECT_EQ(span.pages, 5U);
+    EXPECT_EQ(entry(14).span(), &span);
+    EXPECT_EQ(hot_at(15)->pages, 7U);
+    EXPECT_EQ(entry(17).span(), nullptr);
+    EXPECT_EQ(extents.hot().total_pages(), 7U);
+}
+
 TEST_F(ExtentsTest, OnlyWholeColdGranulesAreIsolated) {
     add(0, 100, PageKind::extent_cold);
     add(granule_pages - 10, granule_pages + 20, PageKind::extent_cold);

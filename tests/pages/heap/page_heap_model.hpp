@@ -70,6 +70,20 @@ public:
         stamp(span);
     }
 
+    /// Shortens a span to `pages` pages, if it has more.
+    void shorten(std::size_t index, pages::PageCount pages) {
+        pages::Span& span = *std::next(in_use_.begin(), static_cast<long>(index))->second;
+        const pages::PageCount before = span.pages;
+        if (pages::PageEntry(&span, 0, span.kind).is_bucket() || pages >= before) return;
+        if (!is_stamped(span)) note("a span in use was overwritten");
+        const pages::PageNumber first = span.first_page;
+        const bool is_done = heap_.heap.shorten(span, pages);
+        if (span.first_page != first || span.pages != (is_done ? pages : before))
+            note("another length than requested");
+        pages_in_use_ -= before - span.pages;
+        stamp(span);
+    }
+
     std::size_t count() const { return in_use_.size(); }
     std::size_t pages_in_use() const { return pages_in_use_; }
 
@@ -211,6 +225,7 @@ struct HeapHabits {
     unsigned give_back = 15;
     unsigned look_at_retention = 15;
     unsigned lengthen = 40;
+    unsigned shorten = 20;
     pages::PageCount max_pages = 700;
     pages::PageCount max_alignment = 2048;
 };
@@ -248,6 +263,8 @@ std::string run_at_random(PageHeapModel& model, TestHeap& heap, const HeapHabits
             heap.end_period();
         } else if (turn(habits.lengthen)) {
             model.lengthen(random.below(model.count()), 1 + random.below(100));
+        } else if (turn(habits.shorten)) {
+            model.shorten(random.below(model.count()), 1 + random.below(100));
         } else {
             model.free(random.below(model.count()));
         }

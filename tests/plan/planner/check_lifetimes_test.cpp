@@ -1,5 +1,4 @@
 #include "plan/planner/problem.hpp"
-
 #include <cstdint>
 #include <stdexcept>
 

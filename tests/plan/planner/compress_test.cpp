@@ -1,5 +1,4 @@
-#include "plan/planner/compress.hpp"
-
+#include "plan/planner/problem.hpp"
 #include <cstdint>
 #include <vector>
 

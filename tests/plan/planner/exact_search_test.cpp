@@ -1,8 +1,6 @@
 #include "plan/planner/exact_search.hpp"
-
 #include <gtest/gtest.h>
 
-#include "plan/planner/compress.hpp"
 #include "plan/planner/problems.hpp"
 
 namespace {
@@ -13,7 +11,10 @@ using namespace tensorpool::planner;
 SearchEnd search(const Problem& problem, std::uint64_t capacity, std::uint64_t max_steps,
                  Packing& packing) {
     Work work = steps(max_steps);
-    return search_packing(problem, capacity, work, packing);
+    PackingSearch search(problem, capacity);
+    const SearchEnd end = search.resume(work);
+    if (end == SearchEnd::found) packing = search.packing();
+    return end;
 }
 
 TEST(ExactSearch, PacksACutRectangle) {

@@ -1,7 +1,6 @@
-
 #include <gtest/gtest.h>
 
-#include "plan/planner/compress.hpp"
+#include "plan/planner/problem.hpp"
 #include "plan/planner/instances.hpp"
 
 namespace {

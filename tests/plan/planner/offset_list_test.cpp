@@ -1,5 +1,4 @@
 #include "plan/planner/offset_list.hpp"
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>

@@ -1,5 +1,4 @@
 #include "plan/planner/portfolio.hpp"
-
 #include <cstdint>
 #include <vector>
 

@@ -1,4 +1,3 @@
-
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -6,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "base/alignment.hpp"
-#include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
 #include "plan/planner/offset_list.hpp"
 #include "plan/planner/portfolio.hpp"

@@ -1,8 +1,6 @@
 #include "plan/planner/portfolio.hpp"
-
 #include <gtest/gtest.h>
 
-#include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
 
 namespace {

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
 #include "plan/planner/problem.hpp"
 

@@ -1,10 +1,7 @@
-#include "plan/planner/shrink.hpp"
-
 #include <chrono>
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/compress.hpp"
 #include "plan/planner/instances.hpp"
 #include "plan/planner/portfolio.hpp"
 

@@ -1,5 +1,4 @@
 #include "plan/planner/search_order.hpp"
-
 #include <algorithm>
 #include <numeric>
 

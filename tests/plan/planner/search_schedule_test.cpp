@@ -1,5 +1,4 @@
 #include "plan/planner/search_order.hpp"
-
 #include <gtest/gtest.h>
 
 namespace {

@@ -1,5 +1,4 @@
 #include "plan/planner/exact_search.hpp"
-
 #include <gtest/gtest.h>
 
 namespace {

@@ -1,10 +1,8 @@
-#include "plan/planner/shrink.hpp"
-
+#include "plan/planner/portfolio.hpp"
 #include <chrono>
 
 #include <gtest/gtest.h>
 
-#include "plan/planner/compress.hpp"
 #include "plan/planner/exact_search.hpp"
 #include "plan/planner/instances.hpp"
 

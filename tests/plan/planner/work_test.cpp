@@ -1,5 +1,4 @@
 #include "plan/planner/problem.hpp"
-
 #include <chrono>
 
 #include <gtest/gtest.h>

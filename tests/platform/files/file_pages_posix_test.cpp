@@ -19,7 +19,7 @@ TEST(FilePages, AreReadDroppedAndBarred) {
     tree.write("/file", std::string(3 * page, 'x'));
     std::error_code error;
     const FileMapping mapping =
-        InputFile::open(tree.path("/file"), error).map(0, 3 * page, false, error);
+        InputFile::open(tree.path("/file").c_str(), error).map(0, 3 * page, false, error);
     ASSERT_NE(mapping.address, nullptr);
     char* const bytes = static_cast<char*>(mapping.address);
     EXPECT_EQ(begin_to_read(bytes, 3 * page), Outcome::done);

@@ -22,7 +22,7 @@ namespace {
 
 InputFile open_whole(const std::string& path) {
     std::error_code error;
-    InputFile file = InputFile::open(path, error);
+    InputFile file = InputFile::open(path.c_str(), error);
     EXPECT_FALSE(error) << error.message();
     return file;
 }

@@ -16,7 +16,7 @@
 #include <tensorpool/arena.hpp>
 #include <tensorpool/memory_pool.hpp>
 
-#include "pool/options.hpp"
+#include "pool/pool.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,4 +1,4 @@
-#include "pool/options.hpp"
+#include "pool/pool.hpp"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

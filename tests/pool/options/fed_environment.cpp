@@ -20,7 +20,7 @@
 #include "events/report_at_exit.hpp"
 #include "interpose/minimum.hpp"
 #include "platform/platform.hpp"
-#include "pool/options.hpp"
+#include "pool/pool.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_memory.hpp"
 

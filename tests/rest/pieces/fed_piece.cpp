@@ -47,8 +47,8 @@ public:
             static_cast<std::byte*>(platform::map(bytes_ + 2 * page, platform::page_bytes()));
         require(memory != nullptr, "the test has memory");
         begin_ = memory + page;
-        require(platform::deny_access(memory, page), "a page becomes inaccessible");
-        require(platform::deny_access(begin_ + bytes_, page), "a page becomes inaccessible");
+        require(platform::make_inaccessible(memory, page), "a page becomes inaccessible");
+        require(platform::make_inaccessible(begin_ + bytes_, page), "a page becomes inaccessible");
     }
     /// Returns memory that ends at the inaccessible page behind, or begins at the one before.
     std::span<std::byte> take(std::size_t bytes, bool at_end = true) const {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from dataclasses import dataclass
 
@@ -80,7 +81,7 @@ class Budget:
     @property
     def statistics(self) -> Dict[str, Any]:
         """The budget's state: its limits, "in_use_bytes", "peak_bytes", "refusals" and others."""
-        return self._budget.statistics()
+        return json.loads(self._budget.statistics_json().decode("utf-8", "replace"))
 
     def __enter__(self) -> "Budget":
         _tensorpool.take_refusal()  # of before

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "device/caching/streams/stream_cache.hpp"
+#include "device/caching/stream_cache.hpp"
 #include "limits/budget_request.hpp"
 
 namespace tensorpool::device {

@@ -1,4 +1,4 @@
-#include "limits/budget_counters.hpp"
+#include "limits/budget_node.hpp"
 
 #include <gtest/gtest.h>
 
@@ -48,9 +48,9 @@ TEST_F(BudgetCountersTest, ChargeOutlivesTheEndWithoutLimits) {
     EXPECT_TRUE(counters.is_ended());
     EXPECT_EQ(counters.in_use(), 80U);
     EXPECT_EQ(counters.limit(false), SIZE_MAX);
-    counters.count_refusal();
-    counters.count_reclaim();
-    counters.count_reclaimed(5);
+    counters.count(&statistics::BudgetTotals::refusals);
+    counters.count(&statistics::BudgetTotals::reclaims);
+    counters.count(&statistics::BudgetTotals::reclaimed_bytes, 5);
     EXPECT_EQ(counters.statistics().refusals, 0U);
     counters.refund(80);
     ASSERT_TRUE(counters.open("next", nullptr, {}));
@@ -59,10 +59,10 @@ TEST_F(BudgetCountersTest, ChargeOutlivesTheEndWithoutLimits) {
 }
 
 TEST_F(BudgetCountersTest, RefusalsAndReclaimsAreCounted) {
-    counters.count_refusal();
-    counters.count_reclaim();
-    counters.count_reclaim();
-    counters.count_reclaimed(30);
+    counters.count(&statistics::BudgetTotals::refusals);
+    counters.count(&statistics::BudgetTotals::reclaims);
+    counters.count(&statistics::BudgetTotals::reclaims);
+    counters.count(&statistics::BudgetTotals::reclaimed_bytes, 30);
     EXPECT_EQ(counters.statistics().refusals, 1U);
     EXPECT_EQ(counters.statistics().reclaims, 2U);
     EXPECT_EQ(counters.statistics().reclaimed_bytes, 30U);

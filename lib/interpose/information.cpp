@@ -1,0 +1,118 @@
+// The functions with which a program looks at the C library's memory or has it given back. What the
+// pool has is added.
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <climits>
+#include <cstdio>
+#include <string>
+
+#include "interpose/blocks_of_pool.hpp"
+#include "interpose/next_call.hpp"
+
+namespace tensorpool::interpose {
+namespace {
+
+constinit Next<int (*)(std::size_t)> next_malloc_trim{"malloc_trim"};
+constinit Next<int (*)(int, std::FILE*)> next_malloc_info{"malloc_info"};
+constinit Next<void (*)()> next_malloc_stats{"malloc_stats"};
+constinit Next<struct mallinfo2 (*)()> next_mallinfo2{"mallinfo2"};
+
+/// Bytes of the global pool; 0 before its first use.
+struct InPool {
+    std::size_t capacity = 0;
+    std::size_t in_use = 0;
+    std::size_t peak_capacity = 0;
+};
+
+InPool look_at_pool() noexcept {
+    if (is_inside_pool()) return {};
+    const Visit visit;
+    const MemoryPool* const pool = detail::GlobalPool::used();
+    if (pool == nullptr) return {};
+    const PoolStatistics now = pool->statistics();
+    return {now.capacity_bytes, std::min(now.in_use_bytes, now.capacity_bytes),
+            now.peak_capacity_bytes};
+}
+
+int as_int(std::size_t bytes) noexcept {
+    return static_cast<int>(std::min(bytes, std::size_t{INT_MAX}));
+}
+
+std::string element_of(const InPool& pool) {
+    const auto size = [](const char* name, const char* type, std::size_t bytes) {
+        return std::string("<") + name + " type=\"" + type + "\" size=\"" + std::to_string(bytes) +
+               "\"/>\n";
+    };
+    return "<pool name=\"tensorpool\">\n" + size("total", "used", pool.in_use) +
+           size("total", "rest", pool.capacity - pool.in_use) +
+           size("system", "current", pool.capacity) + size("system", "max", pool.peak_capacity) +
+           "</pool>\n";
+}
+
+/// Writes what the next allocator says, with the pool before the last tag.
+int write_info(int options, std::FILE* to) {
+    char* text = nullptr;
+    std::size_t length = 0;
+    std::FILE* const memory = open_memstream(&text, &length);
+    if (memory == nullptr) return next_malloc_info.get()(options, to);
+    const int result = next_malloc_info.get()(options, memory);
+    std::fclose(memory);
+    std::string document(text, length);
+    std::free(text);
+    const std::size_t end = document.rfind("</malloc>");
+    if (end != std::string::npos) document.insert(end, element_of(look_at_pool()));
+    std::fputs(document.c_str(), to);
+    return result;
+}
+
+}  // namespace
+}  // namespace tensorpool::interpose
+
+namespace interpose = tensorpool::interpose;
+
+extern "C" {
+
+TENSORPOOL_API int malloc_trim(std::size_t pad) noexcept {
+    const bool gave = interpose::gave_memory_back();
+    const int next = interpose::next_malloc_trim.get()(pad);
+    return gave || next != 0 ? 1 : 0;
+}
+
+TENSORPOOL_API struct mallinfo2 mallinfo2() noexcept {
+    const interpose::InPool pool = interpose::look_at_pool();
+    struct mallinfo2 info = interpose::next_mallinfo2.get()();
+    info.arena += pool.capacity;
+    info.uordblks += pool.in_use;
+    info.fordblks += pool.capacity - pool.in_use;
+    return info;
+}
+
+TENSORPOOL_API struct mallinfo mallinfo() noexcept {
+    const struct mallinfo2 info = mallinfo2();
+    return {.arena = interpose::as_int(info.arena),
+            .ordblks = interpose::as_int(info.ordblks),
+            .smblks = interpose::as_int(info.smblks),
+            .hblks = interpose::as_int(info.hblks),
+            .hblkhd = interpose::as_int(info.hblkhd),
+            .usmblks = interpose::as_int(info.usmblks),
+            .fsmblks = interpose::as_int(info.fsmblks),
+            .uordblks = interpose::as_int(info.uordblks),
+            .fordblks = interpose::as_int(info.fordblks),
+            .keepcost = interpose::as_int(info.keepcost)};
+}
+
+TENSORPOOL_API void malloc_stats() noexcept {
+    const interpose::InPool pool = interpose::look_at_pool();
+    interpose::next_malloc_stats.get()();
+    std::fprintf(stderr,
+                 "tensorpool:\nsystem bytes     = %10zu\nin use bytes     = %10zu\n"
+                 "max system bytes = %10zu\n",
+                 pool.capacity, pool.in_use, pool.peak_capacity);
+}
+
+TENSORPOOL_API int malloc_info(int options, std::FILE* to) noexcept {
+    return interpose::write_info(options, to);
+}
+}
