@@ -110,14 +110,22 @@ std::size_t usable_size(PoolParts& pool, const void* p) noexcept {
     return pool.is_hardened() && found.requested != 0 ? found.requested : found.usable;
 }
 
-void record_end_if_recording(PoolParts& pool, const void* p, PageEntry entry) noexcept {
-    events::look_for_recorder();
-    if (!events::is_recording()) [[likely]]
-        return;
+namespace {
+
+// Not inline, so that the function below saves no registers for it.
+[[gnu::noinline]] void record_end(PoolParts& pool, const void* p, PageEntry entry) noexcept {
     if (entry.kind() == PageKind::served) return;  // not recorded as a block of this pool
     // 0 for a pointer that is not a block of this pool, which is reported later.
     const std::size_t bytes = pool.owns(entry) ? pool.kinds.of(entry).recorded_bytes(p, entry) : 0;
     events::record(TraceAction::deallocate, pool.id(), p, bytes);
+}
+
+}  // namespace
+
+void record_end_if_recording(PoolParts& pool, const void* p, PageEntry entry) noexcept {
+    events::look_for_recorder();
+    if (events::is_recording()) [[unlikely]]
+        record_end(pool, p, entry);
 }
 
 }  // namespace tensorpool::kinds

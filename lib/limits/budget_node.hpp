@@ -35,7 +35,7 @@ public:
         totals().in_use_bytes.store(in_use() - bytes, std::memory_order_relaxed);
     }
 
-    /// Counts what happened. After the end, nobody reads that.
+    /// Counts what happened. After the end, it is not read.
     void count(detail::Counter statistics::BudgetTotals::*what, std::size_t more = 1) noexcept {
         detail::add(totals().*what, more);
     }

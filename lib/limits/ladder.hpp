@@ -70,7 +70,7 @@ public:
         return false;
     }
 
-    /// For a request that the system refused, not a limit that somebody set: climbs for what all
+    /// For a request that the system refused, not a limit that was set: climbs for what all
     /// pools of the process keep. Returns whether that was anything.
     bool gives_for(const base::Refusal& refusal) const noexcept {
         const LimitKind limit = events::limit_kind(refusal);

@@ -49,7 +49,6 @@ bool serves_malloc(unsigned pool_number) noexcept {
 }
 
 Pool* GlobalPool::set_up() noexcept {
-    if (Pool* const pool = global_pool.pool.pool_if_set_up()) return pool;
     try {
         // These calls come before the lock is taken: the C library may call malloc for them, under
         // locks of its own, and this pool may serve that malloc.
@@ -91,7 +90,7 @@ void GlobalPool::serve_malloc(std::size_t min_bytes) noexcept {
 }
 
 GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
-    Pool* const pool = set_up();
+    Pool* const pool = PoolAccess::find(global_pool.pool);
     if (pool == nullptr) return {};
     if (bytes > largest_block_bytes && alignment <= pages::page_bytes) {
         if (void* const block = kinds::take_free_pages(pool->parts(), bytes))
@@ -109,7 +108,7 @@ GlobalPool::Answer GlobalPool::try_allocate(std::size_t bytes, std::size_t align
 }
 
 GlobalPool::Answer GlobalPool::try_allocate_zeroed(std::size_t bytes) noexcept {
-    Pool* const pool = set_up();
+    Pool* const pool = PoolAccess::find(global_pool.pool);
     if (pool == nullptr) return {};
     pages::SlowPath path;
     void* const block = pool->allocate_zeroed(bytes, path);

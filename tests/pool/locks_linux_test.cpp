@@ -36,8 +36,8 @@ TEST_F(PoolLocks, CallsOfThePoolListWait) {
 TEST_F(PoolLocks, SetUpOfTheGlobalPoolWaits) {
     std::mutex& mutex = blocks::thread_registry().set_up_mutex();
     detail::Pool* pool = nullptr;
-    EXPECT_TRUE(waits_for(mutex, [&] { pool = &detail::GlobalPool::set_up(); }));
-    EXPECT_EQ(pool, &detail::GlobalPool::set_up());
+    EXPECT_TRUE(waits_for(mutex, [&] { pool = detail::GlobalPool::set_up(); }));
+    EXPECT_EQ(pool, detail::GlobalPool::set_up());
 }
 
 TEST_F(PoolLocks, PassesOfTheTrimmerWaitForAFork) {

@@ -81,7 +81,7 @@ TEST(PoolList, PoolVisitedDuringAForkStaysInTheChild) {
     auto pool = std::make_unique<MemoryPool>(PoolOptions{.name = "forked"});
     const auto visits = [](detail::Pool& visited) {
         const std::lock_guard guard(detail::pool_list());
-        return visited.listed().visits;
+        return visited.visits;
     };
     int code = -1;
     detail::pool_list().visit([&](detail::Pool& visited) {

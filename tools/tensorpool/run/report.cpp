@@ -106,15 +106,12 @@ std::string process_title(const ProcessResult& one) {
 }
 
 std::string in_full(const ProcessResult& one) {
-    const ProcessSnapshot& snapshot = one.snapshot;
-    const std::string text = tensorpool::to_text(Snapshot{.pools = snapshot.pools,
-                                                          .arenas = snapshot.arenas,
-                                                          .scratches = snapshot.scratches,
-                                                          .devices = snapshot.devices,
-                                                          .planned = snapshot.planned,
-                                                          .scopes = snapshot.scopes,
-                                                          .others = {},
-                                                          .threads = {}});
+    ProcessSnapshot shown = one.snapshot;
+    shown.device_streams.clear();
+    shown.budgets.clear();
+    shown.stashes.clear();
+    shown.others.clear();
+    const std::string text = tensorpool::to_text(shown);
     return fmt::format(
         "\n{}\n{}", process_title(one),
         text.empty() ? "  everything it used was destroyed before it ended\n" : text);
