@@ -1,6 +1,5 @@
 #include "device/call_errors.hpp"
 
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <unordered_map>

@@ -14,10 +14,6 @@ namespace tensorpool::device {
 /// The names of device types. Types are added and never removed. Any thread.
 class DeviceTypes {
 public:
-    constexpr DeviceTypes() noexcept = default;
-    DeviceTypes(const DeviceTypes&) = delete;
-    DeviceTypes& operator=(const DeviceTypes&) = delete;
-
     /// Adds a type. Throws std::invalid_argument if the name is known already or not 1 to 10
     /// letters from a to z, digits and underscores that begin with a letter, and std::length_error
     /// if there are too many types.

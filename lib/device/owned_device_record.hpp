@@ -2,10 +2,17 @@
 
 #include <tensorpool/device/backend.hpp>
 
+#include "events/recorder_hooks.hpp"
 #include "events/snapshot_sources.hpp"
 #include "statistics/segment/owned_record.hpp"
+#include "statistics/sums/device_statistics.hpp"
 
 namespace tensorpool::device {
+
+using statistics::as_words;
+using statistics::DeviceRecord;
+using statistics::DeviceStreamRecord;
+using statistics::segment;
 
 /// The statistics of one allocator and its streams. They are records in the segment, so that other
 /// processes read the same words that the owner writes. If the segment is full, they are in memory
@@ -15,25 +22,80 @@ namespace tensorpool::device {
 class OwnedDeviceRecord final : private events::SnapshotSource {
 public:
     /// Throws std::bad_alloc. `name` is cut to 47 bytes.
-    OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind, Device device);
-    ~OwnedDeviceRecord();
+    OwnedDeviceRecord(std::string_view name, DeviceStatistics::Kind kind, Device device)
+        : name_(name.substr(0, sizeof DeviceStatistics::name - 1)),
+          record_(statistics::OwnedRecord<DeviceRecord>(
+                      name_,
+                      [&](DeviceRecord& made) {
+                          made.kind.store(static_cast<std::uint64_t>(kind),
+                                          std::memory_order_relaxed);
+                          statistics::store_text(made.device, to_string(device));
+                      })
+                      .or_throw()),
+          id_(record_->id.load(std::memory_order_relaxed)) {
+        events::look_for_recorder();  // because the first allocations may take only the fast path
+        events::snapshot_sources().enter(*this);
+    }
+    // If the allocator has no record in the segment, its streams have none either and are not
+    // counted.
+    ~OwnedDeviceRecord() {
+        events::snapshot_sources().leave(*this);
+        for (Stream* stream = streams_.load(std::memory_order_relaxed); stream != nullptr;) {
+            if (stream->in_segment != nullptr) {
+                segment().remove(*stream->in_segment);
+            } else if (record_.is_in_segment()) {
+                segment().count_left_out<DeviceStreamRecord>(false);
+            }
+            delete std::exchange(stream, stream->next);
+        }
+    }
 
     std::uint64_t id() const noexcept { return id_; }
     statistics::DeviceTotals& totals() noexcept { return record_->totals; }
 
     /// Returns a record with counters for one more stream, which is counted in `totals().streams`.
     /// Their address does not change. Throws std::bad_alloc.
-    statistics::DeviceStreamRecord& add_stream(StreamHandle stream);
+    statistics::DeviceStreamRecord& add_stream(StreamHandle handle) {
+        const std::uint64_t number = handle == nullptr ? 0 : ++last_number_;
+        Stream* stream = nullptr;
+        for_each_stream([&](Stream& one) {
+            if (!one.is_taken) stream = &one;
+        });
+        if (stream == nullptr) stream = &make_stream(number);
+        stream->is_taken = true;
+        stream->record().stream.store(number, std::memory_order_relaxed);
+        detail::add(totals().streams, 1);
+        return stream->record();
+    }
     /// Ends a stream. Its counters continue with the next stream that is added, so that nothing has
     /// to be summed elsewhere or is counted twice.
-    void end_stream(statistics::DeviceStreamRecord& stream) noexcept;
+    void end_stream(DeviceStreamRecord& record) noexcept {
+        detail::add(totals().streams, ~std::uint64_t{0});
+        for_each_stream([&](Stream& stream) {
+            if (&stream.record() == &record) stream.is_taken = false;
+        });
+    }
 
     /// Reports a changed capacity, after the totals were updated, to a recorder. Also updates
     /// `other` if there is no record in the segment.
-    void note_capacity() noexcept;
+    // Adds the counters of streams without a record in the segment to the allocator's record. If
+    // the allocator has no record there either, adds all of it to `other`.
+    void note_capacity() noexcept {
+        for_each_stream([&](Stream& stream) {
+            if (stream.in_segment != nullptr) return;
+            stream.folded.fold(as_words(stream.own.counters), as_words(record_->left_out));
+        });
+        record_.fold();
+        record_capacity();
+    }
 
     /// Returns the sums of all streams. Takes no lock.
-    DeviceStatistics statistics() const noexcept;
+    DeviceStatistics statistics() const noexcept {
+        statistics::DeviceSums sums;
+        for_each_stream([&](Stream& stream) { sums.add_frees(stream.record().counters); });
+        for_each_stream([&](Stream& stream) { sums.add_allocations(stream.record().counters); });
+        return sums.with(*record_);
+    }
 
 private:
     /// A record of counters, used by one stream after another.
@@ -49,11 +111,26 @@ private:
         }
     };
 
-    void add_to(Snapshot& snapshot) const override;
+    void add_to(Snapshot& snapshot) const override { snapshot.devices.push_back(statistics()); }
     Identity identify() const noexcept override { return {TraceSource::device, id_, name_}; }
-    std::size_t capacity() const noexcept override;
+    std::size_t capacity() const noexcept override {
+        return record_->totals.capacity_bytes.load(std::memory_order_relaxed);
+    }
 
-    Stream& make_stream(std::uint64_t number);
+    Stream& make_stream(std::uint64_t number) {
+        auto* const stream = new Stream;
+        if (record_.is_in_segment()) {
+            stream->in_segment =
+                segment().add<DeviceStreamRecord>("", [&](DeviceStreamRecord& made) {
+                    made.device.store(id_, std::memory_order_relaxed);
+                    made.stream.store(number, std::memory_order_relaxed);
+                });
+            if (stream->in_segment == nullptr) segment().count_left_out<DeviceStreamRecord>(true);
+        }
+        stream->next = streams_.load(std::memory_order_relaxed);
+        streams_.store(stream, std::memory_order_release);
+        return *stream;
+    }
     /// Calls `function` with each stream. Acquire: pairs with the release in `make_stream`.
     template <class Function>
     void for_each_stream(Function function) const {

@@ -6,7 +6,6 @@
 #include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/misuse.hpp"
-#include "events/recorder_hooks.hpp"
 
 namespace tensorpool {
 

@@ -1,8 +1,6 @@
 // The functions with which a program looks at the C library's memory or has it given back. What the
 // pool has is added.
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdio>

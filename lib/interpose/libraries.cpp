@@ -2,8 +2,6 @@
 // needs first. Its malloc and free would be the C library's, which cannot free blocks of the pool
 // that the program passes to it. So the flag is left out.
 
-#include <dlfcn.h>
-
 #include <tensorpool/export.hpp>
 
 #include "interpose/next_call.hpp"
@@ -11,7 +9,7 @@
 namespace tensorpool::interpose {
 namespace {
 
-using Dlopen = void* (*)(const char*, int) noexcept;
+using platform::Dlopen;
 
 constinit Next<Dlopen> next_dlopen{"dlopen"};
 

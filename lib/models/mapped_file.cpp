@@ -1,6 +1,5 @@
 #include <tensorpool/mapped_file.hpp>
 
-#include "base/text.hpp"
 #include "models/mapping.hpp"
 
 namespace tensorpool {

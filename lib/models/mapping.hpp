@@ -139,8 +139,6 @@ public:
     ~Mapping() {
         if (begin() != nullptr) platform::unmap_file(begin(), pages_.bytes);
     }
-    Mapping(const Mapping&) = delete;
-    Mapping& operator=(const Mapping&) = delete;
 
     const std::string& path() const noexcept { return path_; }
     const platform::InputFile& file() const noexcept { return file_; }

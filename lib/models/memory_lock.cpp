@@ -1,6 +1,5 @@
 #include <tensorpool/memory_lock.hpp>
 
-#include "base/text.hpp"
 #include "models/mapping.hpp"
 
 namespace tensorpool {
@@ -76,11 +75,9 @@ LockOutcome refused_by_system(platform::LockRefusal refusal, std::size_t missing
 
 }  // namespace
 
-MemoryLock::MemoryLock(MemoryLock&& other) noexcept
-    : range_(std::exchange(other.range_, {})),
-      locked_(std::exchange(other.locked_, 0)),
-      has_room_for_(std::exchange(other.has_room_for_, 0)),
-      refusal_(std::exchange(other.refusal_, {})) {}
+MemoryLock::MemoryLock(MemoryLock&& other) noexcept {
+    *this = std::move(other);
+}
 
 MemoryLock& MemoryLock::operator=(MemoryLock&& other) noexcept {
     std::swap(range_, other.range_);

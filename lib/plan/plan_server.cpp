@@ -1,7 +1,5 @@
 #include "plan/plan_server.hpp"
 
-#include <stdexcept>
-
 #include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/serve_scope.hpp>
 

@@ -16,8 +16,6 @@ public:
     }
     /// The state must have forgotten its noted blocks (`forget_noted`).
     ~PlanServer() { kinds::block_servers().leave(*this); }
-    PlanServer(const PlanServer&) = delete;
-    PlanServer& operator=(const PlanServer&) = delete;
 
     /// Returns whether a thread was served at any time.
     bool is_used() const noexcept { return is_used_; }

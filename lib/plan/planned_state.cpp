@@ -1,13 +1,9 @@
 #include "plan/planned_state.hpp"
 
 #include <cerrno>
-#include <exception>
 #include <fstream>
-#include <stdexcept>
 #include <system_error>
 
-#include "base/never_destroyed.hpp"
-#include "events/misuse.hpp"
 #include "events/timeline.hpp"
 #include "platform/process/fork_handlers.hpp"
 

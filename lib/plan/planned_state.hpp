@@ -55,8 +55,6 @@ class PlannedState {
 public:
     PlannedState(PlannedArena& arena, PlannedArenaOptions options);
     ~PlannedState();
-    PlannedState(const PlannedState&) = delete;
-    PlannedState& operator=(const PlannedState&) = delete;
 
     const PlannedArenaOptions& options() const noexcept { return options_; }
     MemoryPool& pool() const noexcept { return pool_; }

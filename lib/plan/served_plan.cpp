@@ -1,12 +1,8 @@
 #include "plan/served_plan.hpp"
 
-#include <stdexcept>
-
 #include <boost/icl/split_interval_map.hpp>
 
-#include "base/never_destroyed.hpp"
 #include "kinds/kinds.hpp"
-#include "pages/page_map.hpp"
 
 namespace tensorpool::planned {
 namespace {

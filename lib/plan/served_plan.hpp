@@ -1,6 +1,5 @@
 #pragma once
 
-#include "limits/budget_node.hpp"
 #include "plan/learned_plan.hpp"
 #include "plan/owned_planned_record.hpp"
 #include "pool/pool.hpp"
@@ -36,8 +35,6 @@ public:
                                             const limits::HeldBudget& budget,
                                             pages::SlowPath& path);
     ~ServedPlan();
-    ServedPlan(const ServedPlan&) = delete;
-    ServedPlan& operator=(const ServedPlan&) = delete;
 
     const LearnedPlan& plan() const noexcept { return plan_; }
     PlanTables& tables() const noexcept { return *tables_; }

@@ -1,7 +1,5 @@
 #include "rest/spill_store.hpp"
 
-#include <cstdio>
-
 #include <tensorpool/stash.hpp>
 
 #include "platform/process/fork_handlers.hpp"

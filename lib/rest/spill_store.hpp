@@ -1,9 +1,5 @@
 #pragma once
 
-#include <atomic>
-#include <memory>
-#include <string>
-
 #include <tensorpool/pooled_allocation.hpp>
 
 #include "platform/files/spill_file.hpp"

@@ -3,7 +3,6 @@
 #include <optional>
 
 #include "base/never_destroyed.hpp"
-#include "base/text.hpp"
 #include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {

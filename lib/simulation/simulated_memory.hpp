@@ -182,8 +182,6 @@ public:
             if (memory->content != nullptr) platform::unmap(memory->content, memory->bytes);
         }
     }
-    SimulatedMemory(const SimulatedMemory&) = delete;
-    SimulatedMemory& operator=(const SimulatedMemory&) = delete;
 
     DeviceShare& share(int device) noexcept { return shares_[static_cast<std::size_t>(device)]; }
     const DeviceShare& share(int device) const noexcept {

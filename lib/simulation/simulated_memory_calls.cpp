@@ -134,8 +134,8 @@ DeviceStatus SimulatedBackend::allocate_async(int device, std::size_t bytes, Str
         void* const found = s.memory.allocate(device, bytes, StorageKind::private_storage);
         if (found == nullptr) run_out(s, device, bytes);
         paint_fresh(s.options, found, bytes);
-        s.lifetimes.begin_on_stream(s.ordering.next_operation(*on, "allocate_async"), number(found),
-                                    bytes);
+        const device::Operation by = s.ordering.next_operation(*on, "allocate_async");
+        s.lifetimes.begin(by, number(found), bytes, false, by);
         *memory = found;
     });
 }

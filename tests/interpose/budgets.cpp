@@ -36,11 +36,10 @@ void charges_what_it_returns(std::size_t from, std::size_t to) {
     expect(is_filled(block, kept, from), "the content inside the scope", to);
     expect(budget.in_use() == charge_of(block), "the charge of the block", budget.in_use());
     void* const charged = block;
-    const std::size_t charge = budget.in_use();
     block = hidden(std::realloc(block, from));
     expect(is_filled(block, kept, from), "the content outside of the scope", from);
-    expect(budget.in_use() == (block == charged ? charge : 0), "the charge outside of the scope",
-           budget.in_use());
+    expect(budget.in_use() == (block == charged ? charge_of(block) : 0),
+           "the charge outside of the scope", budget.in_use());
     std::free(block);
     expect(budget.in_use() == 0, "no charge after the free", budget.in_use());
 }

@@ -1,7 +1,6 @@
 #include "adaptors/python/numpy_memory.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 #include <exception>
 

@@ -7,7 +7,6 @@
 #include "device/caching/blocks/block_heap.hpp"
 #include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
-#include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
 #include "limits/budget_node.hpp"
 
@@ -274,8 +273,6 @@ struct SlabAllocator {
           events(of_backend, of_device),
           deferred(of_backend, of_device, events, totals) {}
     ~SlabAllocator() { budget.refund(capacity()); }
-    SlabAllocator(const SlabAllocator&) = delete;
-    SlabAllocator& operator=(const SlabAllocator&) = delete;
 
     /// Without the lock.
     Device name_of_device() const noexcept { return {backend.type(), device}; }

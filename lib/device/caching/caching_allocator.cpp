@@ -109,8 +109,6 @@ public:
         for (const auto& cache : state.caches) growth.end_slabs(*cache);
         growth.end_slabs(captures.reserved());
     }
-    CachingCore(const CachingCore&) = delete;
-    CachingCore& operator=(const CachingCore&) = delete;
 
     /// The key of the stream, by which all other functions know it.
     StreamHandle key_of(StreamHandle stream) const noexcept { return state.calls.key_of(stream); }

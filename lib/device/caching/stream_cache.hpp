@@ -19,8 +19,6 @@ public:
         tables_.push_back(std::make_unique<Table>(first_size));
         table_.store(tables_.back().get(), std::memory_order_release);
     }
-    StreamTable(const StreamTable&) = delete;
-    StreamTable& operator=(const StreamTable&) = delete;
 
     [[gnu::always_inline]] StreamCache* find(StreamHandle stream) const noexcept {
         // Acquire, here and below: pairs with the release stores in `add`.
@@ -199,8 +197,6 @@ public:
     StreamCache(StreamHandle stream, std::uint64_t capture) noexcept : capture_(capture) {
         memory.queue.stream = stream;
     }
-    StreamCache(const StreamCache&) = delete;
-    StreamCache& operator=(const StreamCache&) = delete;
 
     /// Returns the most recently freed block of exactly this rounded size, or nullptr if there is
     /// none near the top of its bin.

@@ -174,8 +174,6 @@ public:
             api.context_release(device.number);
         }
     }
-    CudaState(const CudaState&) = delete;
-    CudaState& operator=(const CudaState&) = delete;
 
     /// Calls a function of the driver with these arguments, in the device's context.
     template <class... Parameters, class... Arguments>

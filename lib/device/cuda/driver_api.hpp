@@ -35,7 +35,6 @@ enum class Result : unsigned {
     not_initialized = 3,
     deinitialized = 4,
     stub_library = 34,
-    device_unavailable = 46,
     no_device = 100,
     invalid_device = 101,
     invalid_context = 201,
@@ -74,7 +73,6 @@ enum class Result : unsigned {
     captured_event = 907,
     stream_capture_wrong_thread = 908,
     external_device = 911,
-    unknown = 999,
 };
 
 enum class DeviceAttribute : unsigned {

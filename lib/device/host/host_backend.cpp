@@ -47,15 +47,12 @@ class HostMemory {
 public:
     using Kind = int;
 
-    HostMemory() noexcept = default;
     /// Unmaps everything that was not freed.
     ~HostMemory() {
         for (const auto& [address, range] : ranges_.ranges()) {
             unmap_pages(reinterpret_cast<void*>(address), range.bytes);
         }
     }
-    HostMemory(const HostMemory&) = delete;
-    HostMemory& operator=(const HostMemory&) = delete;
 
     void* allocate(std::size_t bytes, Kind kind) {
         if (bytes == 0) refuse("0 B requested, expected more");

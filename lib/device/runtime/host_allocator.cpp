@@ -7,7 +7,6 @@
 #include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
 #include "events/misuse.hpp"
-#include "events/recorder_hooks.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -55,8 +54,6 @@ public:
             source_->deallocate(block->address, block->bytes, alignment);
         }
     }
-    HostBlocks(const HostBlocks&) = delete;
-    HostBlocks& operator=(const HostBlocks&) = delete;
 
     Device device() const noexcept { return device_; }
     /// Returns nullptr if the source has no memory, even after waiting for all blocks held back.

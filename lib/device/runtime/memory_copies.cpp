@@ -108,8 +108,6 @@ public:
         core_.backend().synchronize_event(core_.index(), arrived_.handle());
         allocator_.deallocate(memory_);
     }
-    StagingBuffer(const StagingBuffer&) = delete;
-    StagingBuffer& operator=(const StagingBuffer&) = delete;
 
     void pass(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
         arrived_.synchronize();

@@ -12,10 +12,7 @@ class ObjectTable {
 public:
     using Recipe = Runtime::ObjectRecipe;
 
-    ObjectTable() = default;
     ~ObjectTable() { end(); }
-    ObjectTable(const ObjectTable&) = delete;
-    ObjectTable& operator=(const ObjectTable&) = delete;
 
     /// Returns the object of this type, or nullptr if none was made yet.
     void* find(const std::type_info& type) const noexcept {

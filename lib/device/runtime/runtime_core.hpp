@@ -119,8 +119,6 @@ public:
         // Leaks a reference to the backend, so that it is never destroyed in this process.
         new (std::nothrow) std::shared_ptr<Backend>(std::move(backend_));
     }
-    RuntimeCore(const RuntimeCore&) = delete;
-    RuntimeCore& operator=(const RuntimeCore&) = delete;
 
     Device device() const noexcept { return device_; }
     int index() const noexcept { return device_.index; }

@@ -1,7 +1,6 @@
 #include <numeric>
 #include <utility>
 
-#include "base/alignment.hpp"
 #include "base/text.hpp"
 #include "plan/planner/portfolio.hpp"
 

@@ -1,6 +1,5 @@
 #include "plan/planner/portfolio.hpp"
 
-#include <bit>
 #include <cmath>
 #include <numeric>
 #include <utility>

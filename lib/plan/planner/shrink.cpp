@@ -3,7 +3,6 @@
 #include <optional>
 #include <queue>
 
-#include "base/alignment.hpp"
 #include "plan/planner/exact_search.hpp"
 
 namespace tensorpool::planner {

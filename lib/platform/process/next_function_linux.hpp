@@ -1,5 +1,7 @@
 #pragma once
 
+#include <dlfcn.h>
+#include <malloc.h>
 #include <pthread.h>
 #include <threads.h>
 
@@ -9,7 +11,8 @@ namespace tensorpool::platform {
 /// order; nullptr if there is none.
 void* next_function(const char* name) noexcept;
 
-/// The functions of the C library that create threads.
+/// Functions of the C library that the interposer replaces, and those of <malloc.h>.
+using Dlopen = void* (*)(const char*, int) noexcept;
 using PthreadCreate = int (*)(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
 using ThrdCreate = int (*)(thrd_t*, thrd_start_t, void*);
 

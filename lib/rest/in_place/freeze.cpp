@@ -1,6 +1,5 @@
 #include <tensorpool/freeze.hpp>
 
-#include "kinds/kinds.hpp"
 #include "pool/pool.hpp"
 #include "rest/in_place/freezer.hpp"
 

@@ -3,10 +3,6 @@
 
 #include "rest/pieces/piece_codec.hpp"
 
-#include <lz4.h>
-
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
 

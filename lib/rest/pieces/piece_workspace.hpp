@@ -1,15 +1,15 @@
 #pragma once
 
-#include <cstddef>
+#include <algorithm>
 #include <span>
+#include <utility>
 
+#include <lz4.h>
 // The functions that work in given memory are in this section of the header.
 #define ZSTD_STATIC_LINKING_ONLY
 #include <zstd.h>
 
-#include <algorithm>
-#include <bit>
-#include <cstddef>
+#include "base/alignment.hpp"
 
 namespace tensorpool::stashing {
 
@@ -50,13 +50,6 @@ inline ZSTD_compressionParameters zstd_parameters(ZstdUse use, std::size_t plane
     return parameters;
 }
 
-}  // namespace tensorpool::stashing
-
-struct ZSTD_CCtx_s;
-struct ZSTD_DCtx_s;
-
-namespace tensorpool::stashing {
-
 /// The memory in which pieces of up to a certain size are encoded and decoded: room for the planes
 /// of a piece, and the states of the compressors. One thread at a time may use it.
 class PieceWorkspace {
@@ -65,11 +58,21 @@ public:
     static constexpr std::size_t alignment = 64;
 
     /// Returns the bytes of a workspace for pieces of up to `piece_bytes` bytes.
-    static std::size_t bytes_for(std::size_t piece_bytes) noexcept;
+    static std::size_t bytes_for(std::size_t piece_bytes) noexcept {
+        return parts_for(piece_bytes).total();
+    }
 
     /// Makes a workspace in `memory`, which must stay as long as the workspace is in use. It must
     /// have `bytes_for(piece_bytes)` bytes and be aligned. Allocates nothing.
-    PieceWorkspace(std::span<std::byte> memory, std::size_t piece_bytes) noexcept;
+    PieceWorkspace(std::span<std::byte> memory, std::size_t piece_bytes) noexcept {
+        const Parts parts = parts_for(piece_bytes);
+        std::byte* next = memory.data();
+        const auto take = [&next](std::size_t bytes) { return std::exchange(next, next + bytes); };
+        planes_ = {take(parts.planes), piece_bytes};
+        lz4_state_ = take(parts.lz4);
+        compressor_ = ZSTD_initStaticCCtx(take(parts.compressor), parts.compressor);
+        decompressor_ = ZSTD_initStaticDCtx(take(parts.decompressor), parts.decompressor);
+    }
     PieceWorkspace(const PieceWorkspace&) = delete;
     PieceWorkspace& operator=(const PieceWorkspace&) = delete;
 
@@ -78,14 +81,34 @@ public:
     /// Returns the room for the planes of a piece.
     std::span<std::byte> planes() const noexcept { return planes_; }
     void* lz4_state() const noexcept { return lz4_state_; }
-    ZSTD_CCtx_s* compressor() const noexcept { return compressor_; }
-    ZSTD_DCtx_s* decompressor() const noexcept { return decompressor_; }
+    ZSTD_CCtx* compressor() const noexcept { return compressor_; }
+    ZSTD_DCtx* decompressor() const noexcept { return decompressor_; }
 
 private:
+    struct Parts {
+        std::size_t planes;
+        std::size_t lz4;
+        std::size_t compressor;
+        std::size_t decompressor;
+
+        std::size_t total() const noexcept { return planes + lz4 + compressor + decompressor; }
+    };
+
+    static std::size_t rounded(std::size_t bytes) noexcept {
+        return base::align_up(bytes, alignment);
+    }
+    static Parts parts_for(std::size_t piece_bytes) noexcept {
+        return {.planes = rounded(piece_bytes),
+                .lz4 = rounded(static_cast<std::size_t>(LZ4_sizeofState())),
+                .compressor = rounded(ZSTD_estimateCCtxSize_usingCParams(
+                    zstd_parameters(ZstdUse::fast_matches, piece_bytes))),
+                .decompressor = rounded(ZSTD_estimateDCtxSize())};
+    }
+
     std::span<std::byte> planes_;
     void* lz4_state_ = nullptr;
-    ZSTD_CCtx_s* compressor_ = nullptr;
-    ZSTD_DCtx_s* decompressor_ = nullptr;
+    ZSTD_CCtx* compressor_ = nullptr;
+    ZSTD_DCtx* decompressor_ = nullptr;
 };
 
 }  // namespace tensorpool::stashing

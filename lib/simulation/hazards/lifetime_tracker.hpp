@@ -35,23 +35,22 @@ public:
 
     // Allocations of the backend -----------------------------------------------------------------
 
+    /// Begins a lifetime. `writer` is the operation whose stream alone may touch the memory so far,
+    /// if there is one.
     void begin(const Operation& operation, std::uintptr_t address, std::size_t bytes,
-               bool host_reaches) {
+               bool host_reaches, const Operation& writer = {}) {
+        if (!watch_.on) return;
         auto lifetime = std::make_shared<Lifetime>();
         lifetime->address = address;
         lifetime->bytes = bytes;
         lifetime->born = operation;
         lifetime->host_reaches = host_reaches;
-        start(std::move(lifetime), {});
-    }
-    /// Begins a lifetime like `begin`, for memory that so far only the operation's stream may
-    /// touch.
-    void begin_on_stream(const Operation& operation, std::uintptr_t address, std::size_t bytes) {
-        auto lifetime = std::make_shared<Lifetime>();
-        lifetime->address = address;
-        lifetime->bytes = bytes;
-        lifetime->born = operation;
-        start(std::move(lifetime), operation);
+        Cell cell;
+        cell.content = fresh(*lifetime);
+        cell.writer = writer;
+        cell.lifetime = lifetime;
+        watch_.shadow.replace(address, bytes, std::move(cell));
+        alive_[address] = std::move(lifetime);
     }
     /// Ends the lifetime that begins at `address`. `clock` is that of the stream or host that ends
     /// it. With Gone::yes, other owners may use the addresses from now on, so they are forgotten.
@@ -135,20 +134,20 @@ public:
         lifetime->capture = capture;
         bool idle = true;
         const auto look = [&](std::uintptr_t at, Cell& cell) {
-            const std::size_t bytes = cell.end - at;
+            const auto report = [&](HazardKind kind, const Operation& other) {
+                watch_.log.add(kind, operation, other, at, cell.end - at);
+            };
             if (cell.lifetime == nullptr) {
-                watch_.log.add(HazardKind::out_of_allocation, operation, {}, at, bytes);
+                report(HazardKind::out_of_allocation, {});
             } else if (cell.lifetime->noted && cell.lifetime->alive()) {
-                watch_.log.add(HazardKind::overlapping_blocks, operation, cell.lifetime->born, at,
-                               bytes);
+                report(HazardKind::overlapping_blocks, cell.lifetime->born);
             } else if (!cell.lifetime->noted && !cell.lifetime->alive()) {
-                watch_.log.add(HazardKind::access_after_free, operation, cell.lifetime->freed, at,
-                               bytes);
+                report(HazardKind::access_after_free, cell.lifetime->freed);
             }
             idle = idle && cell.idle();
             const auto late = [&](const Operation& use) {
                 if (use.number == 0 || capture != 0 || ordered(use, clock)) return false;
-                watch_.log.add(HazardKind::reuse_before_last_use, operation, use, at, bytes);
+                report(HazardKind::reuse_before_last_use, use);
                 return true;
             };
             if (late(cell.writer)) cell.writer = {};
@@ -218,16 +217,6 @@ private:
         std::size_t bytes = 0;
     };
 
-    void start(std::shared_ptr<Lifetime> lifetime, const Operation& writer) {
-        if (!watch_.on) return;
-        const std::uintptr_t address = lifetime->address;
-        Cell cell;
-        cell.content = fresh(*lifetime);
-        cell.writer = writer;
-        cell.lifetime = lifetime;
-        watch_.shadow.replace(address, lifetime->bytes, std::move(cell));
-        alive_[address] = std::move(lifetime);
-    }
     // Once an allocation holds a block, the rest of it may not be touched. A block may span several
     // allocations that are mapped side by side.
     void make_slabs(std::uintptr_t address, std::size_t bytes) {
@@ -377,24 +366,17 @@ private:
     }
     bool usable(const Toucher& by, std::uintptr_t address, const Cell& cell) {
         if (cell.lifetime == nullptr || of_its_capture(by, *cell.lifetime)) return true;
+        const auto refuse = [&](HazardKind kind, const Operation& other) {
+            watch_.log.add(kind, by.operation, other, address, cell.end - address);
+            return false;
+        };
         const Lifetime& lifetime = *cell.lifetime;
-        const std::size_t bytes = cell.end - address;
-        if (cell.content == Content::freed) {
-            watch_.log.add(HazardKind::access_after_free, by.operation, lifetime.freed, address,
-                           bytes);
-            return false;
-        }
-        if (cell.content == Content::unallocated) {
-            watch_.log.add(HazardKind::out_of_allocation, by.operation, lifetime.born, address,
-                           bytes);
-            return false;
-        }
-        if (by.capture != 0 && lifetime.born.number > by.captured_until) {
-            watch_.log.add(HazardKind::access_after_free, by.operation, lifetime.born, address,
-                           bytes);
-            return false;
-        }
-        return true;
+        if (cell.content == Content::freed)
+            return refuse(HazardKind::access_after_free, lifetime.freed);
+        if (cell.content == Content::unallocated)
+            return refuse(HazardKind::out_of_allocation, lifetime.born);
+        const bool is_too_new = by.capture != 0 && lifetime.born.number > by.captured_until;
+        return !is_too_new || refuse(HazardKind::access_after_free, lifetime.born);
     }
     void order(const Toucher& by, std::uintptr_t address, const Cell& cell,
                const Operation& prior) {

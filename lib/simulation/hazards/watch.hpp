@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdio>
 #include <unordered_map>
 
 #include <tensorpool/device/hazard.hpp>

@@ -51,7 +51,13 @@ public:
         redundant_ = false;
     }
     /// Moves on to the next untried choice. Returns false if none is left.
-    bool next();
+    bool next() {
+        while (!path_.empty()) {
+            if (advance(path_.back())) return true;
+            path_.pop_back();
+        }
+        return false;
+    }
     /// Whether this run is only an equivalent order of an earlier one.
     bool redundant() const noexcept { return redundant_; }
     std::vector<unsigned> choices() const {
@@ -62,9 +68,28 @@ public:
         return made;
     }
 
-    unsigned choose_step(const std::vector<Step>& steps) override;
-    bool choose_not_ready() override;
-    void done(const Step& step) override;
+    unsigned choose_step(const std::vector<Step>& steps) override {
+        if (redundant_) return 0;
+        const bool is_new = depth_ == path_.size();
+        const unsigned awake = first_awake(steps, 0);
+        if (is_new && awake == steps.size()) {
+            redundant_ = true;
+            return 0;
+        }
+        if (steps.size() == 1) return 0;
+        if (is_new) path_.push_back({steps, asleep_, awake});
+        return std::min(go(path_[depth_]), static_cast<unsigned>(steps.size()) - 1);
+    }
+    // What the host does after an answer may depend on anything, so no step sleeps after it.
+    bool choose_not_ready() override {
+        if (redundant_) return true;
+        if (depth_ == path_.size()) path_.push_back({});
+        asleep_.clear();
+        return path_[depth_++].chosen == 0;
+    }
+    void done(const Step& step) override {
+        std::erase_if(asleep_, [&](const Step& each) { return depend(each, step); });
+    }
 
 private:
     struct Point {
@@ -101,39 +126,6 @@ private:
     std::vector<Step> asleep_;
     bool redundant_ = false;
 };
-
-bool Explorer::next() {
-    while (!path_.empty()) {
-        if (advance(path_.back())) return true;
-        path_.pop_back();
-    }
-    return false;
-}
-
-unsigned Explorer::choose_step(const std::vector<Step>& steps) {
-    if (redundant_) return 0;
-    const bool is_new = depth_ == path_.size();
-    const unsigned awake = first_awake(steps, 0);
-    if (is_new && awake == steps.size()) {
-        redundant_ = true;
-        return 0;
-    }
-    if (steps.size() == 1) return 0;
-    if (is_new) path_.push_back({steps, asleep_, awake});
-    return std::min(go(path_[depth_]), static_cast<unsigned>(steps.size()) - 1);
-}
-
-// What the host does after an answer may depend on anything, so no step sleeps after it.
-bool Explorer::choose_not_ready() {
-    if (redundant_) return true;
-    if (depth_ == path_.size()) path_.push_back({});
-    asleep_.clear();
-    return path_[depth_++].chosen == 0;
-}
-
-void Explorer::done(const Step& step) {
-    std::erase_if(asleep_, [&](const Step& each) { return depend(each, step); });
-}
 
 }  // namespace tensorpool::device
 

@@ -239,8 +239,6 @@ public:
     ~Scheduler() {
         for (const auto& stream : streams_) stream->queue.clear();
     }
-    Scheduler(const Scheduler&) = delete;
-    Scheduler& operator=(const Scheduler&) = delete;
 
     void add(std::shared_ptr<Stream> stream) { streams_.push_back(std::move(stream)); }
     /// Removes the stream as soon as its queue is empty.

@@ -1,5 +1,6 @@
-// Under a limit on addresses, a pool keeps the memory that a request of another pool, an arena or a
-// scratch needs. The argument says who requests. Exits with 0 if the request is served.
+// Under a limit on addresses (for an arena, which reserves them: on memory), a pool keeps what a
+// request of another pool, an arena or a scratch needs. The argument says who requests. Exits with
+// 0 if the request is served.
 
 #include <sys/resource.h>
 
@@ -36,8 +37,10 @@ void request(std::string_view requester) {
 }  // namespace
 
 int main(int, char** arguments) {
-    constexpr rlimit limit{2 * gib, 2 * gib};
-    if (setrlimit(RLIMIT_AS, &limit) != 0) return 2;
+    const bool is_arena = std::string_view(arguments[1]) == "arena";
+    const rlim_t bytes = is_arena ? gib + gib / 2 : 2 * gib;
+    const rlimit limit{bytes, bytes};
+    if (setrlimit(is_arena ? RLIMIT_DATA : RLIMIT_AS, &limit) != 0) return 2;
     MemoryPool keeps({.name = "keeps"});
     keeps.deallocate(keeps.allocate(gib), gib);
     try {

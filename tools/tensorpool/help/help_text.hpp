@@ -27,5 +27,8 @@ std::vector<const CLI::App*> shown_subcommands(const CLI::App& app);
 
 /// Returns the text with all characters escaped that are special to roff.
 std::string roff(std::string_view text);
+/// Returns paragraphs, which empty lines separate in `text`. Lines that begin with two spaces are
+/// printed verbatim.
+std::string paragraphs(std::string_view text);
 
 }  // namespace tensorpool::command

@@ -74,15 +74,6 @@ private:
     bool apart_ = false;
 };
 
-/// Returns paragraphs, which empty lines separate in `text`. Lines that begin with two spaces are
-/// printed verbatim.
-std::string paragraphs(std::string_view text) {
-    Paragraphs made;
-    std::istringstream lines{std::string(text)};
-    for (std::string line; std::getline(lines, line);) made.add(line);
-    return made.end();
-}
-
 /// Returns the head of a page: its name (such as "tensorpool-top"), its section, and a one-sentence
 /// description.
 std::string page_head(std::string_view name, int section_number, std::string_view sentence) {
@@ -342,6 +333,13 @@ std::string roff(std::string_view text) {
         }
     }
     return safe;
+}
+
+std::string paragraphs(std::string_view text) {
+    Paragraphs made;
+    std::istringstream lines{std::string(text)};
+    for (std::string line; std::getline(lines, line);) made.add(line);
+    return made.end();
 }
 
 CLI::App* add_manual(CLI::App& app, Settings& settings) {

@@ -60,10 +60,6 @@ inline Block* begin_of_run(Block& hole) noexcept {
 /// returned to the caller, so a caller that passes its block finds it, in whichever table it reads.
 class BlockMap {
 public:
-    BlockMap() = default;
-    BlockMap(const BlockMap&) = delete;
-    BlockMap& operator=(const BlockMap&) = delete;
-
     /// Returns the block whose grain contains the address, or nullptr. The block begins at the
     /// address or before it.
     [[gnu::always_inline]] Block* find(const void* address) const noexcept {
