@@ -1,5 +1,5 @@
 # Tests of the layers, from inside.
-set(layers base tensors platform statistics events limits pages watch blocks kinds arena context trace misuse)
+set(layers base tensors platform statistics read snapshot events limits pages watch blocks kinds arena context trace misuse)
 if(TENSORPOOL_TEST_ONLY_THREADS)
   list(REMOVE_ITEM layers base tensors)
 endif()
@@ -60,7 +60,7 @@ if(TENSORPOOL_BUILD_STASH)
 endif()
 
 # What segment_fuzz found, for segment_corpus_linux_test.cpp.
-target_compile_definitions(statistics_tests PRIVATE
+target_compile_definitions(snapshot_tests PRIVATE
   TENSORPOOL_SEGMENT_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/segment_corpus")
 
 # So that arena/refused_maps.hpp can refuse memory.

@@ -4,7 +4,9 @@
 /// Limits for parts of a program: a tree of named budgets, and the holders that make room in them.
 /// All sizes are bytes.
 
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include <tensorpool/budget_statistics.hpp>
 

@@ -3,10 +3,8 @@
 /// @file
 /// The statistics of a budget. Sizes are bytes.
 
-#include <cstddef>
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include <tensorpool/export.hpp>
 
@@ -38,20 +36,5 @@ struct BudgetStatistics {
 
 /// Returns one JSON object whose keys are the names of the fields of BudgetStatistics.
 TENSORPOOL_API std::string to_json(const BudgetStatistics& budget);
-
-/// A budget in a tree.
-struct BudgetPosition {
-    /// The budget, an element of what `budget_tree` was called with.
-    const BudgetStatistics* budget = nullptr;
-    /// The number of budgets above it.
-    std::size_t depth = 0;
-};
-
-/// Returns the budgets in the order in which a tree is written: each is followed by those below it,
-/// those with one parent in the order in which they were made. A budget whose parent is not among
-/// them counts as a root. `budgets` must be ordered by `id`, as in a snapshot, and outlive the
-/// result. Throws std::bad_alloc.
-TENSORPOOL_API std::vector<BudgetPosition> budget_tree(
-    const std::vector<BudgetStatistics>& budgets);
 
 }  // namespace tensorpool

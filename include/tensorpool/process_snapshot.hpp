@@ -4,6 +4,7 @@
 /// The statistics of a process, this one or another, at one moment. Sizes are bytes.
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include <tensorpool/device_statistics.hpp>
 #include <tensorpool/export.hpp>
 #include <tensorpool/planned_arena_statistics.hpp>
+#include <tensorpool/record_group.hpp>
 #include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/stash_statistics.hpp>
 #include <tensorpool/statistics.hpp>
@@ -33,32 +35,6 @@ struct ThreadStatistics {
     std::uint64_t deallocations = 0;
     /// The free bytes in the thread's magazines.
     std::uint64_t parked_bytes = 0;
-};
-
-/// The numbers of objects that did not fit into the segment.
-///
-/// Such pools, arenas, devices and planned arenas are added up in the elements whose `id` is 0 and
-/// whose name is "other". Their statistics lag by what happened since each last called the system.
-struct LeftOut {
-    /// The number of pools.
-    std::uint64_t pools = 0;
-    /// The number of arenas and scratches.
-    std::uint64_t arenas = 0;
-    /// The number of allocators of device memory and of pinned memory.
-    std::uint64_t devices = 0;
-    /// The number of streams of allocators that did fit. Their statistics lag by what happened
-    /// since each last called the system.
-    std::uint64_t device_streams = 0;
-    /// The number of planned arenas.
-    std::uint64_t planned = 0;
-    /// The number of threads' counters. Their statistics lag by what the threads' magazines hold.
-    std::uint64_t slots = 0;
-    /// The number of budgets; nothing else is known of them.
-    std::uint64_t budgets = 0;
-    /// The maps and names of stashes; nothing else is known of them.
-    std::uint64_t stashes = 0;
-    /// The number of StatisticsScopes that began with a name beyond the 64th.
-    std::uint64_t scopes = 0;
 };
 
 /// The statistics of a process at one moment.
@@ -107,8 +83,16 @@ struct ProcessSnapshot {
     std::uint64_t failed_threads = 0;
     /// How often a scope ended out of order.
     std::uint64_t failed_scope_orders = 0;
-    /// The numbers of objects that did not fit into the segment.
-    LeftOut left_out;
+    /// The numbers of objects that did not fit into the segment, by the names of their lists in
+    /// JSON; "slots" are threads' counters.
+    ///
+    /// Pools, arenas, scopes, devices and planned arenas among them are added up in the elements
+    /// whose `id` is 0 and whose name is "other". Their statistics, and those of threads and of
+    /// streams of other allocators, lag by what happened since each last called the system. Nothing
+    /// else is known of budgets and of what rests.
+    std::map<std::string, std::uint64_t> left_out = {
+        {"pools", 0},   {"arenas", 0},  {"devices", 0}, {"device_streams", 0}, {"planned", 0},
+        {"budgets", 0}, {"stashes", 0}, {"scopes", 0},  {"slots", 0}};
 
     /// The pools, in the order in which they were made.
     std::vector<PoolStatistics> pools;
@@ -129,6 +113,8 @@ struct ProcessSnapshot {
     std::vector<StashStatistics> stashes;
     /// The scopes, by name.
     std::vector<ScopeStatistics> scopes;
+    /// The records of kinds that have no structure here.
+    std::vector<RecordGroup> others;
     /// The threads, by pool.
     std::vector<ThreadStatistics> threads;
     /// The number of timeline entries so far.
@@ -179,45 +165,16 @@ struct PoolRates {
     double rounding_ratio = 0;
 };
 
-/// The rates of a device allocator between two snapshots. Values are a second unless a comment says
-/// otherwise.
-struct DeviceRates {
-    /// The `id` of the allocator.
-    std::uint64_t device = 0;
-    /// The time between the snapshots, in seconds.
-    double seconds = 0;
-    /// Allocations.
-    double allocations = 0;
-    /// Deallocations.
-    double deallocations = 0;
-    /// Bytes of the blocks that served the requests.
-    double allocated_bytes = 0;
-    /// Slabs made, or grown.
-    double growths = 0;
-    /// Waits for the device.
-    double synchronizations = 0;
-    /// Requests that could not be met.
-    double failures = 0;
-    /// The part of the allocations between the snapshots that parked or free blocks served; 1 if
+/// The rates of a record, such as a device allocator, between two snapshots.
+struct RecordRates {
+    /// What it is: "device" or "planned".
+    std::string of;
+    /// Its `id`.
+    std::uint64_t id = 0;
+    /// The growth of each of its totals a second, by the name of the field. "hit_ratio" is the part
+    /// of the requests between the snapshots that were served without the device or the pool; 1 if
     /// there were none.
-    double hit_ratio = 0;
-};
-
-/// The rates of a planned arena between two snapshots. Values are a second unless a comment says
-/// otherwise.
-struct PlannedRates {
-    /// The `id` of the planned arena.
-    std::uint64_t planned = 0;
-    /// The time between the snapshots, in seconds.
-    double seconds = 0;
-    /// Iterations.
-    double iterations = 0;
-    /// Requests that the plan served.
-    double served = 0;
-    /// All other requests.
-    double from_pool = 0;
-    /// The part of the requests between the snapshots that the plan served; 1 if there were none.
-    double hit_ratio = 0;
+    std::map<std::string, double> values;
 };
 
 /// The rates of a process between two snapshots.
@@ -229,15 +186,16 @@ struct ProcessRates {
     /// The pools that are in both snapshots.
     std::vector<PoolRates> pools;
     /// The device allocators that are in both snapshots.
-    std::vector<DeviceRates> devices;
+    std::vector<RecordRates> devices;
     /// The planned arenas that are in both snapshots.
-    std::vector<PlannedRates> planned;
+    std::vector<RecordRates> planned;
 };
 
 /// Returns the rates between two snapshots of the same process. A value that decreased, as when
 /// another process got the same number, counts as 0.
 TENSORPOOL_API ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& newer);
-/// Returns one JSON object whose keys are the names of the fields of ProcessRates.
+/// Returns one JSON object whose keys are the names of the fields of ProcessRates. The number of a
+/// record is under what it is, beside its values.
 TENSORPOOL_API std::string to_json(const ProcessRates& rates);
 
 }  // namespace tensorpool

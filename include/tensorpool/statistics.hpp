@@ -86,7 +86,6 @@ struct PoolStatistics {
     char name[48] = {};
     /// A number that no other pool or arena of the process ever has.
     std::uint64_t id = 0;
-
     /// The bytes of blocks that callers hold.
     std::uint64_t in_use_bytes = 0;
     /// The committed bytes, which include free memory but not the pool's records.
@@ -104,7 +103,6 @@ struct PoolStatistics {
     std::uint64_t peak_capacity_bytes = 0;
     /// The highest value of `reserved_bytes` so far.
     std::uint64_t peak_reserved_bytes = 0;
-
     /// The total of the requested sizes.
     std::uint64_t requested_bytes = 0;
     /// The total of the block sizes that served the requests. Its excess over `requested_bytes` is
@@ -120,11 +118,8 @@ struct PoolStatistics {
     std::uint64_t cache_misses = 0;
     /// The requests that could not be met.
     std::uint64_t failures = 0;
-    /// The failures by the limit that was met: `failures_by_limit[unsigned(LimitKind::capacity)]`.
-    std::array<std::uint64_t, 6> failures_by_limit = {};
     /// The misses for which the pool had to grow.
     std::uint64_t system_misses = 0;
-
     /// The free bytes in the magazines of threads.
     std::uint64_t parked_bytes = 0;
     /// The free bytes in magazines that no thread holds.
@@ -135,8 +130,22 @@ struct PoolStatistics {
     std::uint64_t cached_bytes = 0;
     /// The free committed bytes in runs of whole pages.
     std::uint64_t free_bytes = 0;
+    /// The part of `free_bytes` that was never touched, which takes no memory.
+    std::uint64_t untouched_bytes = 0;
+    /// The part of `span_bytes` that takes no memory: it was never touched, or its pages were given
+    /// back. Estimated for blocks smaller than a page.
+    std::uint64_t untouched_span_bytes = 0;
+    /// The part of `span_bytes` that `trim` returns to the system: whole pages that hold neither
+    /// blocks in use nor blocks in magazines, without those that take no memory.
+    std::uint64_t trimmable_span_bytes = 0;
     /// The bytes parked by threads that a fork left behind.
     std::uint64_t lost_bytes = 0;
+    /// The free bytes that may stay committed, RetentionPolicy::bytes; UINT64_MAX means no limit.
+    std::uint64_t retain_bytes = 0;
+    /// The length of a retention period, RetentionPolicy::milliseconds.
+    std::uint64_t retain_ms = 0;
+    /// The capacity that `reserve` prepared; the retention policy does not reduce it.
+    std::uint64_t prepared_bytes = 0;
     /// The bytes of the pool's own records, which are not part of the capacity.
     std::uint64_t record_bytes = 0;
     /// How often memory was committed.
@@ -155,21 +164,8 @@ struct PoolStatistics {
     std::uint64_t guarded_allocations = 0;
     /// The bytes of freed blocks that wait before they are reused (`Checks::hardened`).
     std::uint64_t quarantined_bytes = 0;
-    /// The part of `free_bytes` that was never touched, which takes no memory.
-    std::uint64_t untouched_bytes = 0;
-    /// The part of `span_bytes` that takes no memory: it was never touched, or its pages were given
-    /// back. Estimated for blocks smaller than a page.
-    std::uint64_t untouched_span_bytes = 0;
-
-    /// The part of `span_bytes` that `trim` returns to the system: whole pages that hold neither
-    /// blocks in use nor blocks in magazines, without those that take no memory.
-    std::uint64_t trimmable_span_bytes = 0;
-    /// The free bytes that may stay committed, RetentionPolicy::bytes; UINT64_MAX means no limit.
-    std::uint64_t retain_bytes = 0;
-    /// The length of a retention period, RetentionPolicy::milliseconds.
-    std::uint64_t retain_ms = 0;
-    /// The capacity that `reserve` prepared; the retention policy does not reduce it.
-    std::uint64_t prepared_bytes = 0;
+    /// The failures by the limit that was met: `failures_by_limit[unsigned(LimitKind::capacity)]`.
+    std::array<std::uint64_t, 6> failures_by_limit = {};
 
     /// The statistics of each bucket, the smallest blocks first.
     std::array<BucketStatistics, detail::bucket_count> buckets = {};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "arena/arena_table.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 

@@ -4,14 +4,14 @@
 #include <map>
 
 #include "arena/object_register.hpp"
+#include "base/report_text.hpp"
 #include "base/text.hpp"
-#include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
 
+using base::add_line;
 using base::BytesText;
-using statistics::add_line;
-using statistics::quoted;
+using base::quoted;
 
 namespace arena {
 namespace {
@@ -33,7 +33,7 @@ std::vector<ObjectGroup> group_by(Word word, const std::vector<ArenaObject>& obj
     std::vector<ObjectGroup> sorted;
     for (auto& [name, group] : groups) {
         group.name = name;
-        group.percent = statistics::percent(group.bytes, all_bytes);
+        group.percent = base::percent(group.bytes, all_bytes);
         sorted.push_back(std::move(group));
     }
     std::stable_sort(

@@ -6,7 +6,7 @@
 #include "events/timeline.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::arena {
 
@@ -71,14 +71,14 @@ ArenaState::ArenaState(Arena& arena, ArenaOptions options, ArenaStatistics::Kind
     }
     if (options_.objects) objects = std::make_unique<arena::ObjectRegister>();
     arena::arena_registry().enter(*this);
-    events::snapshot_sources().enter(*this);
+    events::name_source(TraceSource::arena, id_, options_.name);
 }
 
 ArenaState::~ArenaState() {
     check_no_handle_left();
     if (checked != nullptr) checked->check();
     if (is_in_buffer()) platform::mark_open(arena_.base_, capacity());
-    events::snapshot_sources().leave(*this);
+    events::record(TraceAction::gone, id_, nullptr, 0);
     if (!record.is_in_segment()) {
         const std::lock_guard guard(mutex);
         record.leave();

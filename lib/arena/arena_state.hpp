@@ -12,7 +12,7 @@
 #include "base/checks.hpp"
 #include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
-#include "events/snapshot_sources.hpp"
+#include "events/recorder_hooks.hpp"
 
 namespace tensorpool::arena {
 
@@ -98,7 +98,7 @@ SourceLink link_to(Arena& arena) noexcept;
 /// fork. The copy must hold everything that other threads were granted until the fork. So a fork
 /// closes the arena: it sets the top beyond all memory, which makes each claim a pending one. These
 /// claims are cancelled when the fork is over.
-class ArenaState final : public events::SnapshotSource {
+class ArenaState final {
     Arena& arena_;
     ArenaOptions options_;
     ArenaStatistics::Kind kind_;
@@ -115,15 +115,14 @@ public:
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
-    void add_to(Snapshot& snapshot) const override { snapshot.arenas.push_back(statistics()); }
-    Identity identify() const noexcept override { return {TraceSource::arena, id_, options_.name}; }
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept override {
+    std::size_t capacity() const noexcept {
         const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
         // The last page may reach beyond a limit that is not a whole number of pages.
         const std::size_t limit = totals.limit_bytes.load(std::memory_order_relaxed);
         return is_growing() ? std::min(committed, limit) : committed;
     }
+    void record_capacity() const noexcept { events::record_capacity(id_, totals.capacity_bytes); }
     /// Returns the peak of the bytes in use, given that `used` bytes are in use now.
     std::size_t peak(std::size_t used) const noexcept {
         return std::max(used, totals.peak_used_bytes.load(std::memory_order_relaxed));

@@ -32,4 +32,16 @@ void look_at_nothing() noexcept {
     look_at(no_requests);
 }
 
+// Two threads may report changes in another order than that in which they made them. The thread
+// that reports last then reports the current value, or repeats the report.
+void record_capacity(std::uint64_t source, const std::atomic<std::uint64_t>& bytes) noexcept {
+    if (!is_recording()) [[likely]]
+        return;
+    std::uint64_t reported = 0;
+    do {
+        reported = bytes.load(std::memory_order_relaxed);
+        record(TraceAction::capacity, source, nullptr, reported);
+    } while (bytes.load(std::memory_order_relaxed) != reported);
+}
+
 }  // namespace tensorpool::events

@@ -88,6 +88,10 @@ inline void name_source(TraceSource kind, std::uint64_t source, std::string_view
         report(kind, source, name);
 }
 
+/// Reports the bytes that an object holds, used or not. Called after each change, and once when a
+/// recorder starts.
+void record_capacity(std::uint64_t source, const std::atomic<std::uint64_t>& bytes) noexcept;
+
 /// Reports an event at a position in an arena that begins at `base`.
 inline void record_place(TraceAction action, std::uint64_t source, const std::byte* base,
                          std::size_t offset) noexcept {

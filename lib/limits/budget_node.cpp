@@ -2,7 +2,7 @@
 
 #include "base/registry.hpp"
 #include "limits/budgets.hpp"
-#include "statistics/sums/budget_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::limits {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "base/block_mark.hpp"
 #include "limits/budget_holders.hpp"
+#include "limits/budget_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::limits {

@@ -2,12 +2,10 @@
 
 #include <memory>
 
-#include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
-#include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::limits {
 
@@ -119,7 +117,6 @@ namespace limits {
 namespace {
 
 void before_fork() {
-    events::snapshot_sources().lock();
     commit_budget().lock();
     lock_budgets();
     statistics::lock_counters_of_threads();
@@ -128,7 +125,6 @@ void before_fork() {
 
 void after_fork() {
     commit_budget().unlock();
-    events::snapshot_sources().unlock();
 }
 
 void after_fork_in_parent() {

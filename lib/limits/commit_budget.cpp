@@ -2,13 +2,18 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::limits {
 namespace {
 
+/// What arenas and others were charged for, and have neither handed out nor touched.
+std::size_t untouched_bytes() noexcept {
+    return statistics::sum_of("untouched_bytes");
+}
+
 constinit CommitBudget the_budget({platform::committable_memory, platform::resident_memory,
-                                   statistics::bytes_above_peaks_of_arenas});
+                                   untouched_bytes});
 
 // Saturating, because a system that cannot be read reports SIZE_MAX as available.
 using detail::sum;

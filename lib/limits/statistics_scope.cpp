@@ -8,7 +8,6 @@
 #include "events/timeline.hpp"
 #include "limits/budgets.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
-#include "statistics/scopes/scope_frame.hpp"
 
 namespace tensorpool {
 namespace limits {
@@ -73,7 +72,7 @@ ScopeRecord* record_of(CountersOfThread& own, std::string_view name) noexcept {
     Name wanted{};
     statistics::store_name(wanted, name);
     if (known == nullptr || !has_name(*known, wanted)) {
-        known = statistics::segment().find_or_add_scope(name);
+        known = statistics::segment().find_or_add<ScopeRecord>(name);
         if (known != nullptr) {
             events::name_source(TraceSource::scope, known->id.load(std::memory_order_relaxed),
                                 name);
@@ -253,8 +252,11 @@ constinit std::atomic<std::uint64_t> reported_peaks[statistics::count_of<ScopeRe
 // A peak that rises slowly with every call must not fill the timeline. It is written only if it
 // rose by more than a sixteenth.
 void report_peak(const ScopeRecord& record, std::uint64_t peak, std::string_view name) noexcept {
-    const auto index =
-        &record - statistics::records_in<ScopeRecord>(*statistics::segment().header());
+    // Relaxed: each thread finds the same, which never moves.
+    static constinit std::atomic<const ScopeRecord*> first = nullptr;
+    if (first.load(std::memory_order_relaxed) == nullptr) [[unlikely]]
+        first.store(statistics::segment().other<ScopeRecord>(), std::memory_order_relaxed);
+    const auto index = &record - first.load(std::memory_order_relaxed);
     // Relaxed: the thread that raises the value writes the entry.
     std::uint64_t reported = reported_peaks[index].load(std::memory_order_relaxed);
     while (peak > reported + reported / 16) {

@@ -7,7 +7,7 @@
 #include "pages/span.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/segment/address_ranges.hpp"
+#include "statistics/segment/segment.hpp"
 
 namespace tensorpool::pages {
 namespace {
@@ -21,6 +21,17 @@ constexpr std::size_t largest_alignment = std::size_t{1} << 30;
 
 constexpr std::size_t align_table(std::size_t bytes) noexcept {
     return base::align_up(bytes, granule_bytes);
+}
+
+/// Shows a range of addresses to readers in other processes. Does nothing before the first pool has
+/// its record.
+void show_range(statistics::MemoryRange statistics::SegmentHeader::*range, const void* begin,
+                std::size_t bytes) noexcept {
+    statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return;
+    (header->*range)
+        .begin.store(reinterpret_cast<std::uintptr_t>(begin), std::memory_order_relaxed);
+    (header->*range).bytes.store(bytes, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -97,9 +108,8 @@ bool AddressWindow::describe(std::uint32_t granules) noexcept {
     map_.grow(static_cast<PageCount>(pages));
     const auto begin = reinterpret_cast<std::uintptr_t>(map_.address_of(0));
     detail::pool_addresses.set(begin, pages * page_bytes, map_.entries());
-    statistics::show_address_ranges(
-        {begin, pages * page_bytes},
-        {reinterpret_cast<std::uintptr_t>(map_.entries()), pages * sizeof(PageMap::Word)});
+    show_range(&statistics::SegmentHeader::pool_addresses, map_.address_of(0), pages * page_bytes);
+    show_range(&statistics::SegmentHeader::page_map, map_.entries(), pages * sizeof(PageMap::Word));
     return true;
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "events/recorder_hooks.hpp"
-#include "events/snapshot_sources.hpp"
+#include "plan/planned_table.hpp"
+#include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
-#include "statistics/sums/planned_statistics.hpp"
 
 namespace tensorpool::planned {
 
@@ -12,24 +12,25 @@ namespace tensorpool::planned {
 /// memory and are added to `other` from time to time. While this object exists, snapshots contain
 /// the arena, and recorders identify it by its number. Only the owner may call the functions,
 /// except `id`, `statistics`, and the counters in `totals` that other threads may write.
-class OwnedPlannedRecord final : private events::SnapshotSource {
+class OwnedPlannedRecord {
 public:
     /// Throws std::bad_alloc. `name` is truncated to 47 bytes.
     explicit OwnedPlannedRecord(std::string_view name)
-        : name_(name.substr(0, sizeof PlannedArenaStatistics::name - 1)),
-          record_(statistics::OwnedRecord<statistics::PlannedRecord>(
-                      name_, [](statistics::PlannedRecord&) {})
-                      .or_throw()),
-          id_(record_->id.load(std::memory_order_relaxed)) {
+        : record_(statistics::OwnedRecord<statistics::PlannedRecord>(
+                      name, [](statistics::PlannedRecord&) {})
+                      .or_throw()) {
         events::look_for_recorder();  // the first allocations may take no slow path
-        events::snapshot_sources().enter(*this);
+        events::name_source(TraceSource::planned, id(),
+                            name.substr(0, statistics::Name::bytes - 1));
     }
-    ~OwnedPlannedRecord() { events::snapshot_sources().leave(*this); }
+    ~OwnedPlannedRecord() { events::record(TraceAction::gone, id(), nullptr, 0); }
+    OwnedPlannedRecord(const OwnedPlannedRecord&) = delete;
+    OwnedPlannedRecord& operator=(const OwnedPlannedRecord&) = delete;
 
-    std::uint64_t id() const noexcept { return id_; }
-    statistics::PlannedTotals& totals() noexcept { return record_->totals; }
+    std::uint64_t id() const noexcept { return record_->id.load(std::memory_order_relaxed); }
+    statistics::PlannedTotals& totals() noexcept { return totals_; }
+    // Relaxed: the value is independent of others.
     void set_state(PlannedArenaStatistics::State state) noexcept {
-        // Relaxed: the value is independent of others.
         record_->state.store(static_cast<std::uint64_t>(state), std::memory_order_relaxed);
     }
 
@@ -40,7 +41,7 @@ public:
     /// Also reports it to a recorder.
     void note_capacity() noexcept {
         record_.fold();
-        record_capacity();
+        events::record_capacity(id(), totals_.capacity_bytes);
     }
 
     /// Returns the statistics of the arena. Takes no lock.
@@ -49,15 +50,9 @@ public:
     }
 
 private:
-    void add_to(Snapshot& snapshot) const override { snapshot.planned.push_back(statistics()); }
-    Identity identify() const noexcept override { return {TraceSource::planned, id_, name_}; }
-    std::size_t capacity() const noexcept override {
-        return record_->totals.capacity_bytes.load(std::memory_order_relaxed);
-    }
-
-    const std::string name_;
     statistics::OwnedRecord<statistics::PlannedRecord> record_;
-    const std::uint64_t id_;
+    statistics::PlannedTotals& totals_ = record_->totals;  // avoids an indirection on the path that
+                                                           // serves requests
 };
 
 }  // namespace tensorpool::planned

@@ -98,7 +98,7 @@ Pool::Pool(PoolOptions&& options, unsigned number,
     : parts_(std::move(options), number, std::move(record)) {
     if (platform::has_memory_tool()) blocks::thread_registry().hide_caches();
     blocks::thread_registry().enter(parts_.buckets);
-    events::snapshot_sources().enter(*this);
+    events::name_source(TraceSource::pool, parts_.id(), parts_.options.name);
     background_trimmer().watch_forks();
     background_trimmer().wanted(parts_.options.retain.background);
     watch_budgets();
@@ -117,7 +117,7 @@ Pool::~Pool() {
     background_trimmer().no_longer_wanted(parts_.options.retain.background);
     if (parts_.totals().guarded_allocations.load(std::memory_order_relaxed) != 0)
         parts_.heap.capacity().refund_outside(watch::guarded_area().forget_pool(parts_.number()));
-    events::snapshot_sources().leave(*this);
+    events::record(TraceAction::gone, parts_.id(), nullptr, 0);
 }
 
 void Pool::offer_finer_sizes() noexcept {
@@ -328,7 +328,7 @@ void Pool::end_slow_path(const Changes& changes) noexcept {
 void Pool::report(const Changes& changes) noexcept {
     if ((changes.grown | changes.given_back) == 0) return;
     parts_.counters.fold();
-    record_capacity();
+    events::record_capacity(parts_.id(), parts_.totals().capacity_bytes);
     if (changes.grown != 0) {
         write_entry(EntryKind::growth, LimitKind::none, changes.grown, parts_.options.name);
         report(PoolEvent::Kind::growth, changes.grown, "");
@@ -358,14 +358,6 @@ void Pool::report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) no
                              .in_use = parts_.counters.in_use_bytes(),
                              .capacity = capacity(),
                              .limit = limit});
-}
-
-void Pool::add_to(Snapshot& snapshot) const {
-    snapshot.pools.push_back(parts_.counters.statistics());
-}
-
-events::SnapshotSource::Identity Pool::identify() const noexcept {
-    return {TraceSource::pool, parts_.id(), parts_.options.name};
 }
 
 namespace {

@@ -5,7 +5,6 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "base/never_destroyed.hpp"
-#include "events/snapshot_sources.hpp"
 #include "kinds/kind.hpp"
 
 namespace tensorpool {
@@ -124,7 +123,7 @@ bool serves_malloc(unsigned pool_number) noexcept;
 /// to the kind of its page (kinds/), and turns refusals and changes into errors and events. It
 /// contains no feature. The object lies in memory mapped from the system, not from malloc. It is
 /// part of every snapshot from the end of its construction until its destruction.
-class Pool final : private events::SnapshotSource {
+class Pool final {
 public:
     using Request = kinds::Request;
 
@@ -185,7 +184,7 @@ public:
     /// if memory is short.
     void end_slow_path(const pages::Changes& changes) noexcept;
 
-    std::size_t capacity() const noexcept override { return parts_.heap.capacity().bytes(); }
+    std::size_t capacity() const noexcept { return parts_.heap.capacity().bytes(); }
 
     // The list of all pools owns these, under its lock.
     Pool* next = nullptr;
@@ -202,8 +201,6 @@ private:
                              pages::SlowPath& path) noexcept;
     void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
     void report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
-    void add_to(Snapshot& snapshot) const override;
-    Identity identify() const noexcept override;
 
     kinds::PoolParts parts_;
     OfferPace offer_pace_;

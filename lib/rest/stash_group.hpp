@@ -1,5 +1,6 @@
 #pragma once
 
+#include "rest/stash_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::stashing {

@@ -7,6 +7,7 @@
 #include "blocks/thread_registry.hpp"
 #include "platform/environment.hpp"
 #include "platform/tools/memory_tools.hpp"
+#include "statistics/records/record_values.hpp"
 #include "trace/recorder.hpp"
 
 namespace tensorpool::trace {
@@ -46,25 +47,45 @@ TraceProcess describe_process(std::uint64_t stack_interval, bool from_start) noe
     return process;
 }
 
-void name_scopes(Rings& rings) noexcept {
-    const auto* const header = statistics::segment().header();
-    if (header == nullptr) return;
-    const auto* const scopes = statistics::records_in<statistics::ScopeRecord>(*header);
-    const std::size_t used =
-        header->region<statistics::ScopeRecord>().used.load(std::memory_order_acquire);
-    for (std::size_t i = 1; i < used; ++i) {
-        char name[statistics::Name::bytes];
-        statistics::load_name(scopes[i].name, name);
-        rings.name(TraceSource::scope, scopes[i].id.load(relaxed), name);
-    }
+using statistics::Counter;
+using statistics::RecordKind;
+
+/// Returns the name of the list of records, such as "scratches", that shows this one.
+std::string_view list_of(const RecordKind& kind, const Counter* record) noexcept {
+    if (&kind == &statistics::PoolRecord::layout) return "pools";
+    if (kind.table == nullptr) return "";
+    const statistics::RecordTable& table = *kind.table;
+    const bool is_apart =
+        !table.apart.empty() && statistics::choice_of(table, record) + 1 ==
+                                    statistics::count_of_values(table.choice.values);
+    return is_apart ? table.apart : table.name;
+}
+
+/// Calls `function` with each record that a trace refers to: with its kind of source, its number,
+/// its kind and itself.
+template <class Function>
+void for_each_source(Function function) noexcept {
+    static constexpr std::pair<std::string_view, TraceSource> sources[] = {
+        {"pools", TraceSource::pool},        {"arenas", TraceSource::arena},
+        {"scratches", TraceSource::scratch}, {"devices", TraceSource::device},
+        {"planned", TraceSource::planned},   {"scopes", TraceSource::scope}};
+    statistics::segment().for_each_record([&](const RecordKind& kind, const Counter* record) {
+        const std::uint64_t id = record[kind.id / sizeof *record].load(relaxed);
+        const std::string_view list = list_of(kind, record);
+        for (const auto& [name, source] : sources) {
+            if (name == list && id != 0) function(source, id, kind, record);
+        }
+    });
 }
 
 void name_everything(Rings& rings) noexcept {
-    events::snapshot_sources().for_each([&](const events::SnapshotSource& source) {
-        const auto identity = source.identify();
-        rings.name(identity.kind, identity.number, identity.name);
-    });
-    name_scopes(rings);
+    for_each_source(
+        [&](TraceSource source, std::uint64_t id, const RecordKind& kind, const Counter* record) {
+            char name[statistics::Name::bytes];
+            statistics::load_text(
+                {record + kind.name / sizeof *record, sizeof name / sizeof *record}, name);
+            rings.name(source, id, name);
+        });
 }
 
 void hide_quick_paths() noexcept {
@@ -129,11 +150,23 @@ void Recorder::end_given_up() noexcept {
     if (recording_.target_now() == Target::file) show_quick_paths();
 }
 
-// The lock of the sources is a leaf, so the thread takes its ring before it.
 void Recorder::record_capacities() noexcept {
     writer_.prepare();
-    events::snapshot_sources().for_each(
-        [](const events::SnapshotSource& source) { source.record_capacity(); });
+    const auto record_held = [](std::uint64_t id, const Counter& bytes) {
+        if (bytes.load(relaxed) != 0) events::record_capacity(id, bytes);
+    };
+    for_each_source([&](TraceSource, std::uint64_t id, const RecordKind& kind,
+                        const Counter* record) {
+        if (&kind == &statistics::PoolRecord::layout) {
+            constexpr std::size_t word = offsetof(statistics::PoolRecord, totals.capacity_bytes);
+            return record_held(id, record[word / sizeof *record]);
+        }
+        for (const statistics::Field& field : kind.table->shown_fields()) {
+            if (field.name == "capacity_bytes") {
+                record_held(id, record[field.word / sizeof *record]);
+            }
+        }
+    });
 }
 
 Control* Recorder::make_private_control() noexcept {

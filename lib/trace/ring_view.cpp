@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "platform/threads/own_thread.hpp"
-#include "statistics/reader/look_problem.hpp"
+#include "read/segment_problem.hpp"
 
 namespace tensorpool::trace {
 namespace {
@@ -95,7 +95,7 @@ platform::ObservedFile find_control(std::uint64_t process, const char* what) {
                            ": it holds no pool or has made no call yet, records into a file of its "
                            "own (TENSORPOOL_TRACE), or runs with TENSORPOOL_STATISTICS=off");
     }
-    const statistics::SegmentProblem problem = statistics::problem_of(held.look);
+    const read::SegmentProblem problem = read::problem_of(held.look);
     fail_to_attach(process, problem.failure, problem.what);
 }
 

@@ -149,7 +149,7 @@ private:
         }
         const std::optional<std::string> used = layer_of(*ours);
         // A file without a layer is reported as a violation of its own.
-        if (!used || table_.may_use(layer, *used)) return;
+        if (!used || table_.may_include_file(layer, *used, *ours)) return;
         say(" of layer " + *used + "; allowed: " + table_.allowed(layer));
     }
 

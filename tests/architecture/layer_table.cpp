@@ -14,15 +14,15 @@ LayerTable LayerTable::read(std::istream& text, const std::string& name) {
         std::string kind;
         if (!(words >> kind) || kind.starts_with('#')) continue;
         try {
-            if (kind == "layer" || kind == "product") {
-                table.add_layer(words, kind == "product");
+            if (kind == "layer" || kind == "product" || kind == "facade") {
+                table.add_layer(words, kind);
             } else if (kind == "header") {
                 table.add_header(words);
             } else if (kind == "folder") {
                 table.add_folder(words);
             } else {
-                throw std::runtime_error("'" + kind +
-                                         "', expected 'layer', 'product', 'header' or 'folder'");
+                throw std::runtime_error(
+                    "'" + kind + "', expected 'layer', 'product', 'facade', 'header' or 'folder'");
             }
         } catch (const std::runtime_error& error) {
             throw std::runtime_error(name + ':' + std::to_string(number) + ": " + error.what());
@@ -31,7 +31,7 @@ LayerTable LayerTable::read(std::istream& text, const std::string& name) {
     return table;
 }
 
-void LayerTable::add_layer(std::istream& words, bool is_product) {
+void LayerTable::add_layer(std::istream& words, const std::string& kind) {
     std::string layer;
     if (!(words >> layer)) throw std::runtime_error("a layer without a name");
     if (has(layer)) throw std::runtime_error("layer '" + layer + "' is listed twice");
@@ -41,13 +41,17 @@ void LayerTable::add_layer(std::istream& words, bool is_product) {
             throw std::runtime_error("layer '" + layer + "' uses '" + word +
                                      "', expected a layer of an earlier line");
         }
-        if (!is_product && products_.contains(word)) {
+        if (facades_.contains(word)) {
+            throw std::runtime_error("layer '" + layer + "' uses the facade '" + word + "'");
+        }
+        if (kind == "layer" && products_.contains(word)) {
             throw std::runtime_error("layer '" + layer + "' of the core uses the product '" + word +
                                      "'");
         }
         used.insert(word);
     }
-    if (is_product) products_.insert(layer);
+    if (kind == "product") products_.insert(layer);
+    if (kind == "facade") facades_.insert(layer);
     used_by_.emplace(layer, std::move(used));
 }
 
@@ -84,6 +88,12 @@ bool LayerTable::may_include(const std::string& header, const std::string& inclu
 
 bool LayerTable::may_use(const std::string& layer, const std::string& used) const {
     return layer == used || used_by_.at(layer).contains(used);
+}
+
+bool LayerTable::may_include_file(const std::string& layer, const std::string& used,
+                                  const std::string& file) const {
+    const bool is_of_others = facades_.contains(layer) && products_.contains(used);
+    return may_use(layer, used) && (!is_of_others || file.ends_with("_table.hpp"));
 }
 
 std::string LayerTable::allowed(const std::string& layer) const {

@@ -67,9 +67,19 @@ TEST(LayerTable, RejectsProductsBelowTheCore) {
     EXPECT_TRUE(table.may_use("simulation", "device"));
 }
 
+TEST(LayerTable, FacadesIncludeOnlyTablesOfProducts) {
+    const LayerTable table = read("layer base\nproduct device base\nfacade snapshot base device\n");
+    EXPECT_TRUE(table.may_include_file("snapshot", "device", "lib/device/device_table.hpp"));
+    EXPECT_FALSE(table.may_include_file("snapshot", "device", "lib/device/runtime.hpp"));
+    EXPECT_TRUE(table.may_include_file("snapshot", "base", "lib/base/text.hpp"));
+    EXPECT_EQ(error_of("layer base\nfacade snapshot base\nlayer pages base snapshot\n"),
+              "lib/layers.txt:3: layer 'pages' uses the facade 'snapshot'");
+}
+
 TEST(LayerTable, RejectsInvalidLines) {
     EXPECT_EQ(error_of("layr base\n"),
-              "lib/layers.txt:1: 'layr', expected 'layer', 'product', 'header' or 'folder'");
+              "lib/layers.txt:1: 'layr', expected 'layer', 'product', 'facade', 'header' or "
+              "'folder'");
     EXPECT_NE(error_of("layer\n"), "");
     EXPECT_NE(error_of("layer base\nlayer base\n"), "");
     EXPECT_NE(error_of("layer base\nheader bits.hpp\n"), "");

@@ -15,7 +15,7 @@
 
 #include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
 
@@ -91,16 +91,16 @@ TEST(ArenaAddresses, ArenaTrimmedBeforeItsFirstAllocationChargesNothing) {
 
 // Bytes that count as untouched are granted to other allocators.
 TEST(ArenaAddresses, UnchargedAndPretouchedBytesAreNotCountedAsUntouched) {
-    const std::size_t before = statistics::bytes_above_peaks_of_arenas();
+    const std::size_t before = statistics::sum_of("untouched_bytes");
     Arena arena;
-    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before) << "nothing is charged";
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before) << "nothing is charged";
     arena.allocate(mib);
-    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before + initial - mib);
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before + initial - mib);
     arena.reserve(initial);
-    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before);
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before);
     std::vector<std::byte> buffer(mib);
     Scratch scratch = Scratch::over(buffer);
-    EXPECT_EQ(statistics::bytes_above_peaks_of_arenas(), before) << "a caller's buffer";
+    EXPECT_EQ(statistics::sum_of("untouched_bytes"), before) << "a caller's buffer";
 }
 
 TEST(ArenaAddresses, FirstRequestMayExceedTheInitialCapacity) {

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "arena/arena_table.hpp"
 #include "arena/arena_test.hpp"
 #include "base/alignment.hpp"
 #include "limits/commit_budget.hpp"

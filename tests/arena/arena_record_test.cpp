@@ -13,11 +13,12 @@
 #include <tensorpool/arena.hpp>
 #include <tensorpool/scratch.hpp>
 
+#include "arena/arena_table.hpp"
 #include "arena/arena_test.hpp"
 #include "arena/records.hpp"
 #include "blocks/worker.hpp"
 #include "platform/platform.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 #include "support/child_process.hpp"
 
 namespace tensorpool {

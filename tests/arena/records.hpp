@@ -5,8 +5,9 @@
 #include <span>
 #include <vector>
 
+#include "arena/arena_table.hpp"
 #include "statistics/add_records.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::testing {

@@ -11,8 +11,9 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "device/device_table.hpp"
 #include "statistics/add_records.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/owned_record.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_image.hpp"
 #include "support/child_process.hpp"

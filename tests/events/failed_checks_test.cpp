@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "events/timeline.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::events {
@@ -21,12 +22,12 @@ TEST(FailedChecks, AreIgnoredWithoutSegment) {
     if (statistics::segment().header() != nullptr)
         GTEST_SKIP() << "another test has made the segment";
     count_failed_check(CheckKind::misuse, "pool");
-    (void)statistics::segment().find_or_add_scope("failed_checks_test");
+    (void)statistics::segment().find_or_add<statistics::ScopeRecord>("failed_checks_test");
     EXPECT_EQ(failed(CheckKind::misuse), 0U);
 }
 
 TEST(FailedChecks, AreCountedByKind) {
-    (void)statistics::segment().find_or_add_scope("failed_checks_test");
+    (void)statistics::segment().find_or_add<statistics::ScopeRecord>("failed_checks_test");
     const CheckKind kinds[] = {CheckKind::misuse, CheckKind::leak, CheckKind::thread,
                                CheckKind::scope_order};
     for (const CheckKind kind : kinds) {
@@ -40,7 +41,7 @@ TEST(FailedChecks, AreCountedByKind) {
 }
 
 TEST(FailedChecks, AreWrittenToTimelineWithName) {
-    (void)statistics::segment().find_or_add_scope("failed_checks_test");
+    (void)statistics::segment().find_or_add<statistics::ScopeRecord>("failed_checks_test");
     const std::uint64_t before = timeline_since().last;
     count_failed_check(CheckKind::leak, "the pool that leaks");
     const TimelinePart part = timeline_since(before);
@@ -50,7 +51,7 @@ TEST(FailedChecks, AreWrittenToTimelineWithName) {
 }
 
 TEST(FailedChecks, ConcurrentFailuresAreAllCounted) {
-    (void)statistics::segment().find_or_add_scope("failed_checks_test");
+    (void)statistics::segment().find_or_add<statistics::ScopeRecord>("failed_checks_test");
     const std::uint64_t before = failed(CheckKind::thread);
     const auto count = [] {
         for (int i = 0; i < 5000; ++i) count_failed_check(CheckKind::thread, "arena");

@@ -9,7 +9,8 @@
 #include <vector>
 
 #include "platform/platform.hpp"
-#include "statistics/segment/fork_locks.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 
@@ -24,7 +25,7 @@ using testing::holds_in_child;
 /// of the last entry.
 std::uint64_t last_entry() {
     EXPECT_TRUE(statistics::watch_forks());
-    (void)statistics::segment().find_or_add_scope("timeline_test");
+    (void)statistics::segment().find_or_add<statistics::ScopeRecord>("timeline_test");
     return timeline_since().last;
 }
 

@@ -1,4 +1,4 @@
-#include "statistics/segment/fork_locks.hpp"
+#include "statistics/scopes/counters_of_thread.hpp"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,6 @@
 #include <thread>
 #include <vector>
 
-#include "events/snapshot_sources.hpp"
 #include "limits/commit_budget.hpp"
 #include "support/child_process.hpp"
 
@@ -72,16 +71,6 @@ TEST(WatchForks, ChildFindsBudgetUnlocked) {
         for (int i = 0; i < 100; ++i) ASSERT_TRUE(holds_in_child(budget_serves));
     }
     EXPECT_EQ(commit_budget().committed(), before);
-}
-
-TEST(WatchForks, ChildFindsSnapshotSourcesUnlocked) {
-    const auto take_lock = [] {
-        events::snapshot_sources().lock();
-        events::snapshot_sources().unlock();
-        return true;
-    };
-    const BusyThreads threads(take_lock);
-    for (int i = 0; i < 100; ++i) ASSERT_TRUE(holds_in_child(take_lock));
 }
 
 }  // namespace

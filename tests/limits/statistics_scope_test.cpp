@@ -14,6 +14,7 @@
 
 #include "events/misuse.hpp"
 #include "statistics/fake_counters.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "support/child_process.hpp"
 #include "support/wait_until.hpp"
 
@@ -385,7 +386,8 @@ TEST(StatisticsScope, ExcessNamesAreSummedAsOther) {
             const StatisticsScope scope("name " + std::to_string(i));
             counters.allocate(0);
         }
-        const auto* const others = statistics::segment().find_or_add_scope("one more");
+        const auto* const others =
+            statistics::segment().find_or_add<statistics::ScopeRecord>("one more");
         char name[statistics::Name::bytes];
         statistics::load_name(others->name, name);
         return std::string(name) == "other" && others->calls >= 36 && others->open == 0 &&

@@ -12,6 +12,7 @@
 
 #include <tensorpool/snapshot.hpp>
 
+#include "plan/planned_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_image.hpp"
 #include "support/child_process.hpp"
@@ -108,7 +109,7 @@ TEST(OwnedPlannedRecord, WithoutRecordIsSummedUnderOther) {
         apart.note_iteration();
         EXPECT_EQ(other.totals.served, served + 1);
         EXPECT_EQ(other.totals.capacity_bytes, 4096U);
-        EXPECT_EQ(in_snapshot(apart.id())->in_use_bytes, 100U) << "the process itself sees it";
+        EXPECT_EQ(apart.statistics().in_use_bytes, 100U) << "the process itself sees it";
         apart.totals().capacity_bytes = 0;
         apart.note_capacity();
         EXPECT_EQ(other.totals.capacity_bytes, 0U);

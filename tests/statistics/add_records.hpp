@@ -3,6 +3,9 @@
 #include <cstdint>
 #include <string_view>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "plan/planned_table.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 /// Adds records to a segment as their owners do.

@@ -8,6 +8,7 @@
 #include <tensorpool/scope_statistics.hpp>
 
 #include "statistics/scopes/counters_of_thread.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::testing {
@@ -51,7 +52,8 @@ public:
 
 /// Returns the statistics in the segment of the scopes of this name.
 inline ScopeStatistics statistics_of_scope(std::string_view name) {
-    const statistics::ScopeRecord& record = *statistics::segment().find_or_add_scope(name);
+    const statistics::ScopeRecord& record =
+        *statistics::segment().find_or_add<statistics::ScopeRecord>(name);
     ScopeStatistics statistics;
     statistics.calls = record.calls;
     statistics.open = record.open;

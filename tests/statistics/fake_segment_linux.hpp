@@ -4,11 +4,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "limits/budget_table.hpp"
+#include "plan/planned_table.hpp"
 #include "platform/files/observed_file.hpp"
+#include "rest/stash_table.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
@@ -147,21 +156,25 @@ public:
 private:
     template <class Record>
     Record& at(std::size_t index) {
-        return statistics::records_in<Record>(header())[index];
+        // Where the kinds were described: the header may be overwritten, or cut off.
+        const auto found = std::ranges::find(offsets_, &Record::layout, &Place::first);
+        const std::size_t offset =
+            found != offsets_.end() ? found->second : statistics::offset_of<Record>;
+        return reinterpret_cast<Record*>(static_cast<std::byte*>(base_) + offset)[index];
     }
 
     void describe() {
         using namespace statistics;
-        put(header().version, segment_version);
-        put(header().bytes, segment_bytes);
-        put(header().header_bytes, header_bytes);
-        for_each_kind([this]<class Record>(const RecordKind<Record>& kind) {
-            Region& region = header().region<Record>();
-            put(region.offset, offset_of<Record>);
-            put(region.record_bytes, sizeof(Record));
-            put(region.record_count, kind.count);
-            put(region.used, kind.first == First::record ? 0 : 1);
-        });
+        describe_layout(header());
+        for (const RecordKind* const kind :
+             {&ScopeRecord::layout, &ArenaRecord::layout, &DeviceRecord::layout,
+              &DeviceStreamRecord::layout, &PlannedRecord::layout, &BudgetRecord::layout,
+              &StashRecord::layout}) {
+            describe_kind(header(), *kind);
+            Region& region = header().regions[header().kinds - 1];
+            put(region.used, 1);
+            offsets_.emplace_back(kind, region.offset.load());
+        }
         put(header().process, static_cast<std::uint64_t>(getpid()));
         store_name(header().process_name, "fake");
         store_name(header().library_version, "1.2.3");
@@ -173,6 +186,9 @@ private:
         put(header().magic, segment_magic);
     }
 
+    using Place = std::pair<const statistics::RecordKind*, std::size_t>;
+
+    std::vector<Place> offsets_;
     int file_;
     void* base_ = nullptr;
 };

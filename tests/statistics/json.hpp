@@ -40,6 +40,11 @@ private:
                 return list('[', ']', [&] { return value(to.elements.emplace_back()); });
             case '"':
                 return string(to.text);
+            case 't':
+                to.number = 1;
+                return skip_word("true");
+            case 'f':
+                return skip_word("false");
             default:
                 return number(to.number);
         }
@@ -97,6 +102,12 @@ private:
         if (digits == 0 || (digits > 1 && rest_.front() == '0')) return false;
         to = std::stoull(std::string(rest_.substr(0, digits)));
         rest_.remove_prefix(digits == std::string_view::npos ? rest_.size() : digits);
+        return true;
+    }
+
+    bool skip_word(std::string_view word) {
+        if (!rest_.starts_with(word)) return false;
+        rest_.remove_prefix(word.size());
         return true;
     }
 

@@ -10,10 +10,15 @@
 
 #include <tensorpool/metrics.hpp>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "limits/budget_table.hpp"
+#include "plan/planned_table.hpp"
+#include "read/segment_view.hpp"
+#include "rest/stash_table.hpp"
+#include "snapshot/segment_snapshot.hpp"
 #include "statistics/fake_segment_linux.hpp"
-#include "statistics/reader/heap_profile.hpp"
-#include "statistics/reader/segment_snapshot.hpp"
-#include "statistics/reader/segment_view.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/sums/steady_sources.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
@@ -106,10 +111,10 @@ private:
     void look() {
         ++looks_;
         ProcessSnapshot snapshot;
-        if (!statistics::read_segment(view_, snapshot)) check(snapshot);
+        if (!snapshots::read_segment(view_, snapshot)) check(snapshot);
         if (!view_.refresh_timeline()) check_timeline();
         HeapProfile profile;
-        if (!statistics::read_heap_profile(view_, profile)) check(profile);
+        if (!snapshots::read_heap_profile(view_, profile)) check(profile);
     }
 
     static void check(const HeapProfile& profile) {
@@ -148,8 +153,11 @@ private:
         for (const DeviceStatistics& device : snapshot.devices) check(device);
         for (const PlannedArenaStatistics& planned : snapshot.planned) check(planned);
         for (const BudgetStatistics& budget : snapshot.budgets) check(budget);
-        if (budget_tree(snapshot.budgets).size() != snapshot.budgets.size()) {
-            throw std::logic_error("a budget is lost, or there twice");
+        const std::vector<RecordGroup> groups = record_groups(snapshot);
+        for (const RecordGroup& group : groups) {
+            if (to_grid(groups, group).rows.size() != group.records.size()) {
+                throw std::logic_error("a record is lost, or there twice");
+            }
         }
         // All objects if there are few; otherwise the first ones suffice to check the formatting.
         if (snapshot.pools.size() > 8) snapshot.pools.resize(8);
@@ -231,7 +239,7 @@ private:
     std::span<const std::uint8_t> rest_;
     FakeSegment::Sealed sealed_;
     FakeSegment segment_;
-    statistics::SegmentView view_;
+    read::SegmentView view_;
     statistics::SteadySources sources_;
     ProcessSnapshot before_;
     bool is_cut_ = false;

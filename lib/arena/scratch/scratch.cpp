@@ -3,10 +3,10 @@
 #include <tensorpool/arena_options.hpp>
 
 #include "arena/scratch/scratch_state.hpp"
+#include "base/report_text.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/report/report_parts.hpp"
 
 namespace tensorpool {
 
@@ -138,14 +138,14 @@ ArenaStatistics Scratch::statistics() const noexcept {
     return state_->statistics();
 }
 
+using base::add_line;
 using base::BytesText;
-using statistics::add_line;
 
 std::string to_json(const ScratchReport& report) {
     std::string out;
     for (const OperatorScratch& one : report.operators) {
         if (!out.empty()) out += ',';
-        out += "{\"name\":" + statistics::quoted(one.name.c_str()) +
+        out += "{\"name\":" + base::quoted(one.name.c_str()) +
                ",\"calls\":" + std::to_string(one.calls) +
                ",\"peak_bytes\":" + std::to_string(one.peak_bytes) +
                ",\"growths\":" + std::to_string(one.growths) +

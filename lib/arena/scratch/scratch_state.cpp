@@ -7,7 +7,7 @@
 #include "platform/environment.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "platform/tools/memory_tools.hpp"
-#include "statistics/sums/arena_statistics.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool {
 namespace arena {
@@ -92,7 +92,7 @@ ScratchState::ScratchState(Scratch& scratch, std::string name, arena::CheckedBlo
         checked = std::make_unique<arena::CheckedBlocks>("scratch", name_.c_str(), memory);
     }
     events::report_at_exit_where_wanted();
-    events::snapshot_sources().enter(*this);
+    events::name_source(TraceSource::scratch, number, name_);
 }
 
 ScratchState::~ScratchState() {
@@ -103,7 +103,7 @@ ScratchState::~ScratchState() {
     }
     // The child of a fork treats every scratch in the registry as consistent.
     arena::scratch_registry().leave(*this);
-    events::snapshot_sources().leave(*this);
+    events::record(TraceAction::gone, number, nullptr, 0);
 }
 
 void ScratchState::count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {

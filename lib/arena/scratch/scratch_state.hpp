@@ -11,7 +11,7 @@
 #include "arena/release_history.hpp"
 #include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
-#include "events/snapshot_sources.hpp"
+#include "events/recorder_hooks.hpp"
 
 namespace tensorpool::detail {
 
@@ -180,7 +180,7 @@ private:
 namespace tensorpool::detail {
 
 /// The state of a Scratch, except for the words that every allocation reads.
-class ScratchState final : public events::SnapshotSource {
+class ScratchState final {
 public:
     static constexpr std::size_t first_chunk_bytes = std::size_t{512} << 10;
 
@@ -190,11 +190,12 @@ public:
     Scratch& scratch() const noexcept { return scratch_; }
     const char* name() const noexcept { return name_.c_str(); }
 
-    void add_to(Snapshot& snapshot) const override { snapshot.scratches.push_back(statistics()); }
-    Identity identify() const noexcept override { return {TraceSource::scratch, number, name_}; }
     ArenaStatistics statistics() const noexcept;
-    std::size_t capacity() const noexcept override {
+    std::size_t capacity() const noexcept {
         return totals.capacity_bytes.load(std::memory_order_relaxed);
+    }
+    void record_capacity() const noexcept {
+        events::record_capacity(number, totals.capacity_bytes);
     }
     std::size_t peak() const noexcept {
         return std::max<std::size_t>(totals.peak_used_bytes.load(std::memory_order_relaxed),
@@ -228,7 +229,7 @@ public:
     /// Gives back the chunks of a thread that does not exist in the child of a fork. The thread may
     /// have been in the middle of anything, so its records stay as they are.
     void abandon() noexcept {
-        events::snapshot_sources().leave(*this);
+        events::record(TraceAction::gone, number, nullptr, 0);
         chunks.drop_all();
         record.leave();
     }

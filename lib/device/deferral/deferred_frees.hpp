@@ -8,8 +8,8 @@
 
 #include <tensorpool/device/backend.hpp>
 
+#include "device/device_table.hpp"
 #include "platform/platform.hpp"
-#include "statistics/segment/segment_layout.hpp"
 
 namespace tensorpool::device {
 

@@ -1,20 +1,28 @@
 #include "statistics/scopes/counters_of_thread.hpp"
 
-#include <algorithm>
-#include <utility>
+#include <numeric>
 
 #include <tensorpool/detail/arena_words.hpp>
 
+#include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
-#include "statistics/scopes/scope_frame.hpp"
-#include "statistics/segment/fork_locks.hpp"
 
 namespace tensorpool::statistics {
 
 constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITIAL_EXEC = nullptr;
 
 namespace {
+
+using Blocks = std::array<std::uint64_t, detail::bucket_count>;
+
+// Relaxed: a thread reads its own counters, or needs only one value of another thread's.
+std::uint64_t read(const detail::Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+std::uint64_t sum_of(const Blocks& blocks) noexcept {
+    return std::accumulate(blocks.begin(), blocks.end(), std::uint64_t{0});
+}
 
 /// The records of all threads. A record of an ended thread is reused by a new one.
 class CountersOfAllThreads {
@@ -142,6 +150,44 @@ void CountersOfAllThreads::keep_only(const CountersOfThread* own) noexcept {
 }
 
 }  // namespace
+
+void ThreadSums::add(const detail::ThreadCounters& counted, unsigned series) noexcept {
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const std::uint64_t bytes = base::block_bytes(series, bucket);
+        const unsigned row = base::row_of(series, bucket);
+        const std::uint64_t allocated = read(counted.buckets[bucket].allocations);
+        const std::uint64_t deallocated = read(counted.buckets[bucket].deallocations);
+        allocations[row] += allocated;
+        deallocations[row] += deallocated;
+        small_allocated_bytes += allocated * bytes;
+        small_deallocated_bytes += deallocated * bytes;
+        requested_bytes += read(counted.buckets[bucket].requested_bytes);
+    }
+    requested_bytes += read(counted.large.requested_bytes);
+    large_allocations += read(counted.large.allocations);
+    large_allocated_bytes += read(counted.large.allocated_bytes);
+    large_deallocations += read(counted.large.deallocations);
+    large_deallocated_bytes += read(counted.large.deallocated_bytes);
+}
+
+std::uint64_t ThreadSums::allocation_count() const noexcept {
+    return sum_of(allocations) + large_allocations;
+}
+
+std::uint64_t ThreadSums::deallocation_count() const noexcept {
+    return sum_of(deallocations) + large_deallocations;
+}
+
+std::uint64_t net_bytes(const detail::ThreadCounters& counted, unsigned series) noexcept {
+    std::uint64_t bytes =
+        read(counted.large.allocated_bytes) - read(counted.large.deallocated_bytes);
+    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+        const detail::BucketCounters& blocks = counted.buckets[bucket];
+        bytes += (read(blocks.allocations) - read(blocks.deallocations)) *
+                 base::block_bytes(series, bucket);
+    }
+    return bytes;
+}
 
 SlabList<ScopeFrame>& free_scope_frames() noexcept {
     return scope_frames.get();

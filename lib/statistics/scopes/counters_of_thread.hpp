@@ -1,16 +1,10 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <mutex>
+#include <algorithm>
+#include <functional>
 
-#include <tensorpool/detail/counters.hpp>
-#include <tensorpool/export.hpp>
-
-#include "statistics/scopes/thread_sums.hpp"
-#include "statistics/segment/segment_layout.hpp"
+#include "statistics/scopes/scope_table.hpp"
+#include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::detail {
 struct ScopeFrame;
@@ -26,6 +20,48 @@ struct ScopeFrame;
 namespace tensorpool::statistics {
 
 class CountersOfThread;
+
+/// Sums of what one thread did with all pools, or did between two points in time. The values are
+/// modulo 2^64, so only their differences are meaningful.
+struct ThreadSums {
+    // Blocks by bucket. Blocks of finer sizes count under the bucket that serves the same requests.
+    std::array<std::uint64_t, detail::bucket_count> allocations = {};
+    std::array<std::uint64_t, detail::bucket_count> deallocations = {};
+    std::uint64_t small_allocated_bytes = 0;
+    std::uint64_t small_deallocated_bytes = 0;
+    std::uint64_t requested_bytes = 0;
+    std::uint64_t large_allocations = 0;
+    std::uint64_t large_allocated_bytes = 0;
+    std::uint64_t large_deallocations = 0;
+    std::uint64_t large_deallocated_bytes = 0;
+
+    /// Adds counters of blocks of this series of sizes (base/block_sizes.hpp).
+    void add(const detail::ThreadCounters& counted, unsigned series) noexcept;
+    void add(const ThreadSums& more) noexcept { combine(more, std::plus<>()); }
+    void subtract(const ThreadSums& less) noexcept { combine(less, std::minus<>()); }
+
+    std::uint64_t allocation_count() const noexcept;
+    std::uint64_t deallocation_count() const noexcept;
+    std::uint64_t allocated_bytes() const noexcept {
+        return small_allocated_bytes + large_allocated_bytes;
+    }
+    std::uint64_t deallocated_bytes() const noexcept {
+        return small_deallocated_bytes + large_deallocated_bytes;
+    }
+    std::uint64_t net_bytes() const noexcept { return allocated_bytes() - deallocated_bytes(); }
+
+private:
+    template <class Operation>
+    void combine(const ThreadSums& with, Operation operation) noexcept {
+        using Words = std::array<std::uint64_t, sizeof(ThreadSums) / sizeof(std::uint64_t)>;
+        Words words = std::bit_cast<Words>(*this);
+        std::ranges::transform(words, std::bit_cast<Words>(with), words.begin(), operation);
+        *this = std::bit_cast<ThreadSums>(words);
+    }
+};
+
+/// Returns the bytes allocated minus the bytes freed. Reads only half of the counters.
+std::uint64_t net_bytes(const detail::ThreadCounters& counted, unsigned series) noexcept;
 
 /// Links the counters of one pool into the list of the thread that uses them.
 struct CountersLink {
@@ -116,66 +152,62 @@ inline void look_at_scopes() noexcept {
         look_at_scopes_slow();
 }
 
-/// Counts an allocation or deallocation of a block of `bytes` in `bucket` for the calling thread's
-/// scopes. Must be called with each count in counters that threads share (PoolCounters::shared),
-/// which are in no thread's list.
+/// Adds what `fill` sets to the sums of the calling thread's scopes, if it has any. Must be called
+/// with each count in counters that threads share (PoolCounters::shared), which are in no thread's
+/// list.
+template <class Fill>
+inline void count_shared(Fill fill) noexcept {
+    if (!has_open_scope()) [[likely]]
+        return;
+    ThreadSums counted;
+    fill(counted);
+    count_beside_slow(counted);
+}
 inline void count_shared_allocation(unsigned bucket, std::size_t bytes,
                                     std::size_t requested_bytes) noexcept {
-    if (!has_open_scope()) [[likely]]
-        return;
-    ThreadSums counted;
-    counted.allocations[bucket] = 1;
-    counted.small_allocated_bytes = bytes;
-    counted.requested_bytes = requested_bytes;
-    count_beside_slow(counted);
+    count_shared([&](ThreadSums& counted) {
+        counted.allocations[bucket] = 1;
+        counted.small_allocated_bytes = bytes;
+        counted.requested_bytes = requested_bytes;
+    });
 }
 inline void count_shared_deallocation(unsigned bucket, std::size_t bytes) noexcept {
-    if (!has_open_scope()) [[likely]]
-        return;
-    ThreadSums counted;
-    counted.deallocations[bucket] = 1;
-    counted.small_deallocated_bytes = bytes;
-    count_beside_slow(counted);
+    count_shared([&](ThreadSums& counted) {
+        counted.deallocations[bucket] = 1;
+        counted.small_deallocated_bytes = bytes;
+    });
 }
-/// Counts the allocation or deallocation of a block of whole pages of `bytes` for the calling
-/// thread's scopes.
+/// Counts the growth of a block of whole pages by `bytes`; `blocks` is 1 if it is a new one.
+inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t bytes,
+                                      unsigned blocks = 0) noexcept {
+    count_shared([&](ThreadSums& counted) {
+        counted.large_allocations = blocks;
+        counted.requested_bytes = requested_bytes;
+        counted.large_allocated_bytes = bytes;
+    });
+}
 inline void count_shared_large_allocation(std::size_t requested_bytes, std::size_t bytes) noexcept {
-    if (!has_open_scope()) [[likely]]
-        return;
-    ThreadSums counted;
-    counted.large_allocations = 1;
-    counted.requested_bytes = requested_bytes;
-    counted.large_allocated_bytes = bytes;
-    count_beside_slow(counted);
+    count_shared_large_growth(requested_bytes, bytes, 1);
 }
 inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
-    if (!has_open_scope()) [[likely]]
-        return;
-    ThreadSums counted;
-    counted.large_deallocations = 1;
-    counted.large_deallocated_bytes = bytes;
-    count_beside_slow(counted);
+    count_shared([&](ThreadSums& counted) {
+        counted.large_deallocations = 1;
+        counted.large_deallocated_bytes = bytes;
+    });
 }
 
-/// Counts the growth of a block of whole pages by `bytes` for the calling thread's scopes.
-inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t bytes) noexcept {
-    if (!has_open_scope()) [[likely]]
-        return;
-    ThreadSums counted;
-    counted.requested_bytes = requested_bytes;
-    counted.large_allocated_bytes = bytes;
-    count_beside_slow(counted);
-}
-
-/// Counts that a block of whole pages became shorter by `bytes` for the calling thread's scopes.
+/// Counts that a block of whole pages became shorter by `bytes`.
 inline void count_shared_large_loss(std::size_t bytes) noexcept {
-    if (!has_open_scope()) [[likely]]
-        return;
-    ThreadSums counted;
-    counted.large_deallocated_bytes = bytes;
-    count_beside_slow(counted);
+    count_shared([&](ThreadSums& counted) { counted.large_deallocated_bytes = bytes; });
 }
 
+/// Registers fork handlers that take the locks shared by all pools and arenas: those of this layer
+/// and of the layers up to `limits`, which implements it. They are acquired after all other locks.
+/// The child gets a segment of its own. Also called while the library is loaded. May be called on
+/// any thread any number of times, including from static constructors. Returns false on failure:
+/// the child of a fork may then find a lock taken that is never released, and the caller should
+/// call again later.
+[[nodiscard]] bool watch_forks() noexcept;
 /// Called around a fork, before the segment's `before_fork` and after its other handlers: the
 /// scopes of the child count in the child's segment.
 void lock_counters_of_threads() noexcept;
@@ -184,5 +216,49 @@ void unlock_counters_of_threads() noexcept;
 /// that forked. Scopes of other threads, which do not exist in the child, are no longer counted as
 /// open.
 void counters_of_threads_in_child() noexcept;
+
+}  // namespace tensorpool::statistics
+
+namespace tensorpool::detail {
+
+class BudgetNode;
+
+/// An open StatisticsScope. It is in a list of its thread, innermost first, until the scope or the
+/// thread ends. A frame is accessed under its owner's mutex. A frame without an owner is accessed
+/// by its StatisticsScope only.
+struct ScopeFrame {
+    ScopeFrame* outer = nullptr;
+    ScopeFrame* next_free = nullptr;
+    // nullptr after its thread ended. Changed under the owner's mutex, and only to nullptr.
+    std::atomic<statistics::CountersOfThread*> owner = nullptr;
+    statistics::ScopeRecord* record = nullptr;  // nullptr if there is no segment
+    statistics::ThreadSums begin;
+    std::uint64_t begin_net = 0;
+    // The highest net growth since the scope began, as far as it was measured. Only the innermost
+    // frame is measured: when it ends, it passes its highest growth to the frame around it.
+    std::int64_t highest = 0;
+    // Used by the thread that began the scope.
+    BudgetNode* budget = nullptr;        // that the scope charges, by its name; nullptr for none
+    BudgetNode* outer_budget = nullptr;  // that was charged before
+    bool left_by_fork = false;  // its thread is not in this process, so it is not counted as open
+
+    void raise(std::uint64_t net) noexcept {
+        highest = std::max(highest, static_cast<std::int64_t>(net - begin_net));
+    }
+    /// Takes over the highest growth of a frame inside this one.
+    void take_over(const ScopeFrame& inner) noexcept {
+        const auto seen = inner.begin_net + static_cast<std::uint64_t>(inner.highest);
+        raise(seen);
+    }
+};
+
+}  // namespace tensorpool::detail
+
+namespace tensorpool::statistics {
+
+using detail::ScopeFrame;
+
+/// The free frames that no thread keeps.
+SlabList<ScopeFrame>& free_scope_frames() noexcept;
 
 }  // namespace tensorpool::statistics

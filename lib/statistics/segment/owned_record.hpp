@@ -1,16 +1,39 @@
 #pragma once
 
-#include <cstddef>
-#include <mutex>
 #include <new>
-#include <string_view>
-#include <utility>
 
-#include "platform/platform.hpp"
-#include "statistics/segment/folded_words.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {
+
+/// Adds counters to counters that several records share, by their growth since the last time. Used
+/// for objects without a record in the segment. One FoldedWords object is not thread-safe. The
+/// shared counters are added to atomically.
+template <std::size_t words>
+class FoldedWords {
+public:
+    /// Adds the change of each counter since the last call. Counters may also shrink: the loss is
+    /// then subtracted, modulo 2^64.
+    void fold(const detail::Counter* now, detail::Counter* into) noexcept {
+        for (std::size_t i = 0; i < words; ++i) {
+            add(into[i], now[i].load(std::memory_order_relaxed), folded_[i]);
+        }
+    }
+    /// Subtracts everything that was added.
+    void unfold(detail::Counter* into) noexcept {
+        for (std::size_t i = 0; i < words; ++i) add(into[i], 0, folded_[i]);
+    }
+
+private:
+    // Relaxed: the sums order nothing.
+    static void add(detail::Counter& into, std::uint64_t now, std::uint64_t& folded) noexcept {
+        if (now == folded) return;
+        into.fetch_add(now - folded, std::memory_order_relaxed);
+        folded = now;
+    }
+
+    std::uint64_t folded_[words] = {};
+};
 
 /// The record of one object. It lies in the segment, so that other processes read the counters that
 /// the object writes. If the segment has no free record, it is a private record, which is counted
@@ -95,7 +118,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t first_word = offsetof(Record, totals) / sizeof(Counter);
+    static constexpr std::size_t first_word = Record::layout.folded / sizeof(Counter);
 
     struct Apart {
         Record record;

@@ -1,12 +1,7 @@
 #include "statistics/segment/pool_counters.hpp"
 
-#include <cstdint>
 #include <iterator>
-#include <new>
-#include <utility>
 
-#include "platform/platform.hpp"
-#include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"
 
 namespace tensorpool::statistics {
@@ -199,20 +194,19 @@ std::uint64_t PoolCounters::in_use_bytes() const noexcept {
 }
 
 std::uint64_t PoolCounters::allocations() const noexcept {
-    std::uint64_t sum = 0;
-    for_each([&](const detail::ThreadCounters& thread, unsigned) {
-        for (const detail::BucketCounters& bucket : thread.buckets) sum += read(bucket.allocations);
-        sum += read(thread.large.allocations);
-    });
-    return sum;
+    return sum_of(&detail::BucketCounters::allocations, &detail::LargeCounters::allocations);
 }
 
 std::uint64_t PoolCounters::deallocations() const noexcept {
+    return sum_of(&detail::BucketCounters::deallocations, &detail::LargeCounters::deallocations);
+}
+
+std::uint64_t PoolCounters::sum_of(Counter detail::BucketCounters::*of_buckets,
+                                   Counter detail::LargeCounters::*of_large) const noexcept {
     std::uint64_t sum = 0;
     for_each([&](const detail::ThreadCounters& thread, unsigned) {
-        for (const detail::BucketCounters& bucket : thread.buckets)
-            sum += read(bucket.deallocations);
-        sum += read(thread.large.deallocations);
+        for (const detail::BucketCounters& bucket : thread.buckets) sum += read(bucket.*of_buckets);
+        sum += read(thread.large.*of_large);
     });
     return sum;
 }

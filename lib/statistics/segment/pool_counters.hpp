@@ -1,10 +1,5 @@
 #pragma once
 
-#include <array>
-#include <atomic>
-#include <cstddef>
-#include <mutex>
-
 #include <tensorpool/statistics.hpp>
 
 #include "base/block_sizes.hpp"
@@ -96,6 +91,8 @@ private:
     void fold_slow(const OwnedCounters& owned) noexcept;
     void fold_shared(const OwnedCounters& owned) noexcept;
     void sum_counters() noexcept;
+    std::uint64_t sum_of(detail::Counter detail::BucketCounters::*of_buckets,
+                         detail::Counter detail::LargeCounters::*of_large) const noexcept;
 
     OwnedRecord<PoolRecord>& pool_;
     std::mutex mutex_;

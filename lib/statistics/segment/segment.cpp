@@ -1,16 +1,7 @@
 #include "statistics/segment/segment.hpp"
 
-#include <algorithm>
-#include <array>
-#include <atomic>
-#include <new>
-#include <type_traits>
-#include <utility>
-
-#include "base/alignment.hpp"
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/records/record_values.hpp"
 #include "statistics/timeline/timeline_ring.hpp"
 
 namespace tensorpool::statistics {
@@ -25,48 +16,80 @@ void write(Counter& counter, std::uint64_t value) noexcept {
     counter.store(value, std::memory_order_relaxed);
 }
 
-/// The number of used records of each kind, including the timeline.
-using Used = std::array<std::size_t, kind_count>;
-
-/// The records that are used in a new segment.
-constexpr Used used_at_first = [] {
-    Used used{};
-    std::size_t next = 0;
-    for_each_kind([&](const auto& kind) { used[next++] = kind.first == First::other ? 1 : 0; });
-    return used;
-}();
-
-Used used_of(const SegmentHeader& header) noexcept {
-    Used used;
-    for (std::size_t i = 0; i < kind_count; ++i) used[i] = read(header.regions[i].used);
-    used[index_of<EntryRecord>] = std::min<std::size_t>(read(header.entries), entry_count);
-    return used;
+Counter* as_counters(SegmentHeader& header, std::size_t offset) noexcept {
+    return reinterpret_cast<Counter*>(reinterpret_cast<std::byte*>(&header) + offset);
+}
+const Counter* as_counters(const SegmentHeader& header, std::size_t offset) noexcept {
+    return as_counters(const_cast<SegmentHeader&>(header), offset);
 }
 
-bool has_pages_of(const Used& used, std::byte* base) noexcept {
+Counter& word_at(Counter* record, std::size_t offset) noexcept {
+    return record[offset / sizeof(Counter)];
+}
+
+void name_record(const RecordKind& kind, Counter* record, std::string_view name) noexcept {
+    if (kind.name == RecordKind::none) return;
+    store_text({&word_at(record, kind.name), Name::bytes / sizeof(Counter)}, name);
+}
+
+std::size_t used_bytes_of(const SegmentHeader& header, std::size_t index) noexcept {
+    const Region& region = header.regions[index];
+    // Of the timeline, `used` is 0.
+    const std::size_t used = index == index_of<EntryRecord>
+                                 ? std::min<std::size_t>(read(header.entries), entry_count)
+                                 : read(region.used);
+    return used * read(region.record_bytes);
+}
+
+/// Returns whether the system has the pages that this segment uses, for one at `base`.
+bool has_pages_of(const SegmentHeader& used, std::byte* base) noexcept {
     bool has = has_pages(base, header_bytes);
-    for_each_kind([&]<class Record>(const RecordKind<Record>&) {
-        const std::size_t count = used[index_of<Record>];
-        has = has && (count == 0 || has_pages(base + offset_of<Record>, count * sizeof(Record)));
-    });
+    const std::size_t text = read(used.text_end) - text_begin;
+    has = has && (text == 0 || has_pages(base + text_begin, text));
+    for (std::size_t i = 0; has && i != read(used.kinds); ++i) {
+        const std::size_t bytes = used_bytes_of(used, i);
+        has = bytes == 0 || has_pages(base + read(used.regions[i].offset), bytes);
+    }
     return has;
 }
 
-void describe_layout(SegmentHeader& header) noexcept {
-    write(header.version, segment_version);
-    write(header.bytes, segment_bytes);
-    write(header.header_bytes, header_bytes);
-    for_each_kind([&]<class Record>(const RecordKind<Record>& kind) {
-        Region& region = header.region<Record>();
-        write(region.offset, offset_of<Record>);
-        write(region.record_bytes, sizeof(Record));
-        write(region.record_count, kind.count);
-        write(region.used, used_at_first[index_of<Record>]);
-        if constexpr (requires(Record record) { record.name.words; }) {
-            if (kind.first == First::other) store_name(records_in<Record>(header)->name, "other");
-        }
+void describe_region(Region& region, const RecordKind& kind, std::size_t offset) noexcept {
+    write(region.offset, offset);
+    write(region.record_bytes, kind.record_bytes);
+    write(region.record_count, kind.count);
+    if (kind.table == nullptr) return;
+    store_text(region.name, kind.table->name);
+}
+
+/// Returns whether the system has the pages that a new segment at `base` uses.
+bool has_first_pages(std::byte* base) noexcept {
+    return has_pages(base, header_bytes) &&
+           has_pages(base + offset_of<PoolRecord>, sizeof(PoolRecord));
+}
+
+/// Returns whether there is a description, for which there must be memory.
+bool describe_in_text(SegmentHeader& header, Region& region, const RecordTable& table) noexcept {
+    std::size_t bytes = sizeof table;
+    for_each_list(table, [&](const auto& list) { bytes += list.size_bytes(); });
+    const std::size_t begin = read(header.text_end);
+    if (bytes > text_limit - begin) return false;
+    auto* text = reinterpret_cast<char*>(&header) + begin;
+    if (!has_pages(text, bytes)) return false;
+    RecordTable copy = table;
+    for_each_list(copy, []<class Item>(std::span<const Item>& list) {
+        list = {static_cast<const Item*>(nullptr), list.size()};  // the sizes only
     });
-    store_name(header.library_version, TENSORPOOL_VERSION);
+    std::memcpy(text, &copy, sizeof copy);
+    text += sizeof copy;
+    for_each_list(table, [&](const auto& list) {
+        if (!list.empty()) std::memcpy(text, list.data(), list.size_bytes());
+        text += list.size_bytes();
+    });
+    write(region.text_offset, begin);
+    write(region.text_bytes, bytes);
+    // Whole words, so that a fork copies all of it.
+    write(header.text_end, base::align_up(begin + bytes, sizeof(Counter)));
+    return true;
 }
 
 void describe_process(SegmentHeader& header) noexcept {
@@ -82,66 +105,98 @@ void copy_words(Counter* to, const Counter* from, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) write(to[i], read(from[i]));
 }
 
+bool counts_frees(const RecordKind& kind, std::size_t word) noexcept {
+    if (kind.counts_frees != nullptr) return kind.counts_frees(word);
+    if (kind.table == nullptr) return false;
+    const std::size_t at = word * sizeof(Counter);
+    return std::ranges::any_of(kind.table->fields, [&](const Field& field) {
+        return field.is_first && field.word <= at &&
+               at < field.word + sizeof(Counter) * field.words;
+    });
+}
+
 /// Copies the counters of frees of all records before any others, because other threads continue to
 /// count. In the copy, no block is freed that is not also allocated.
-template <class Record>
-void copy_counters(Record* to, const Record* from, std::size_t count) noexcept {
+void copy_records(const RecordKind& kind, SegmentHeader& to, const SegmentHeader& from,
+                  std::size_t index) noexcept {
+    const std::size_t words = kind.record_bytes / sizeof(Counter);
+    const std::size_t used = read(from.regions[index].used);  // 0 for the timeline
+    const std::size_t offset = read(from.regions[index].offset);
+    Counter* const records = as_counters(to, offset);
+    const Counter* const originals = as_counters(from, offset);
     for (const bool frees : {true, false}) {
-        for (std::size_t index = 0; index < count; ++index) {
-            for (std::size_t word = 0; word < words_of<Record>; ++word) {
-                if (Record::counts_frees(word) != frees) continue;
+        for (std::size_t word = 0; word != words; ++word) {
+            if (counts_frees(kind, word) != frees) continue;
+            for (std::size_t at = word; at < used * words; at += words) {
                 // Acquire pairs with `add_release`, as in a reader.
-                write(as_words(to[index])[word],
-                      as_words(from[index])[word].load(std::memory_order_acquire));
+                write(records[at], originals[at].load(std::memory_order_acquire));
             }
         }
     }
 }
 
-template <class Record>
-void copy_records(SegmentHeader& to, const SegmentHeader& from) noexcept {
-    const std::size_t used = read(from.region<Record>().used);  // 0 for the timeline
-    auto* const records = records_in<Record>(to);
-    if constexpr (requires { Record::counts_frees(0); }) {
-        copy_counters(records, records_in<Record>(from), used);
-    } else {
-        copy_words(as_words(*records), as_words(*records_in<Record>(from)),
-                   used * words_of<Record>);
-    }
-}
-
 /// Copies the used part of the segment at `from` to the zeros at `to`. The magic is not copied;
 /// readers wait for it.
-void copy_used(std::byte* to, const SegmentHeader& from) noexcept {
+void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
+               const SegmentHeader& from) noexcept {
     auto& copy = *reinterpret_cast<SegmentHeader*>(to);
     copy_words(as_words(copy) + 1, as_words(from) + 1, words_of<SegmentHeader> - 1);
+    copy_words(as_counters(copy, text_begin), as_counters(from, text_begin),
+               (read(copy.text_end) - text_begin) / sizeof(Counter));
     // The number from the copy, because entries continue to be written.
     const std::uint64_t head = read(copy.entries);
     copy_entries({records_in<EntryRecord>(from), std::min<std::size_t>(head, entry_count)},
                  {records_in<EntryRecord>(copy), entry_count}, head);
-    // Before the records of their devices: bytes in use by a stream are part of the capacity of its
-    // device.
-    copy_records<DeviceStreamRecord>(copy, from);
-    for_each_kind([&]<class Record>(const RecordKind<Record>&) {
-        if constexpr (!std::is_same_v<Record, DeviceStreamRecord>) copy_records<Record>(copy, from);
-    });
+    const std::size_t count = std::min<std::size_t>(read(copy.kinds), kinds.size());
+    // Parts come before what they are parts of: bytes in use by a stream are part of the capacity
+    // of its device.
+    for (const bool parts : {true, false}) {
+        for (std::size_t i = 0; i != count; ++i) {
+            if (kinds[i]->is_part == parts) copy_records(*kinds[i], copy, from, i);
+        }
+    }
 }
 
 /// Writes the used part of the segment with its own values, so that its pages become private to the
 /// process.
 void write_used(SegmentHeader& header) noexcept {
-    const auto rewrite = [](Counter* words, std::size_t bytes) {
+    const auto rewrite = [&](std::size_t offset, std::size_t bytes) {
+        Counter* const words = as_counters(header, offset);
         copy_words(words, words, bytes / sizeof(Counter));
     };
-    rewrite(as_words(header), header_bytes);
-    Used used = used_of(header);
-    used[index_of<EntryRecord>] = entry_count;  // the parent continues to write entries
-    for_each_kind([&]<class Record>(const RecordKind<Record>&) {
-        rewrite(as_words(*records_in<Record>(header)), used[index_of<Record>] * sizeof(Record));
-    });
+    rewrite(0, header_bytes);
+    rewrite(text_begin, read(header.text_end) - text_begin);
+    for (std::size_t i = 0; i != read(header.kinds); ++i) {
+        // The parent continues to write entries.
+        const std::size_t bytes = i == index_of<EntryRecord> ? entry_count * sizeof(EntryRecord)
+                                                             : used_bytes_of(header, i);
+        rewrite(read(header.regions[i].offset), bytes);
+    }
 }
 
 }  // namespace
+
+void store_text(std::span<Counter> to, std::string_view text) noexcept {
+    std::size_t length = std::min(text.size(), to.size_bytes() - 1);
+    // The text is cut before a UTF-8 character that does not fit as a whole.
+    while (length != 0 && length < text.size() && (text[length] & 0xC0) == 0x80) --length;
+    text = text.substr(0, length);
+    for (Counter& counter : to) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
+        text.remove_prefix(std::min(text.size(), sizeof word));
+        counter.store(word, std::memory_order_relaxed);
+    }
+}
+
+void load_text(std::span<const Counter> from, char* to) noexcept {
+    for (const Counter& counter : from) {
+        const std::uint64_t word = counter.load(std::memory_order_relaxed);
+        std::memcpy(to, &word, sizeof word);
+        to += sizeof word;
+    }
+    to[-1] = '\0';
+}
 
 bool has_pages(void* begin, std::size_t bytes) noexcept {
     const std::size_t unit = platform::page_bytes();
@@ -156,17 +211,62 @@ Segment& segment() noexcept {
     return the_segment.get();
 }
 
+const Region& SegmentHeader::find_region(const RecordKind& kind) const noexcept {
+    static const Region none{};
+    Region wanted{};
+    store_text(wanted.name, kind.table->name);
+    const std::size_t count =
+        std::min<std::size_t>(kinds.load(std::memory_order_acquire), max_kinds);
+    for (std::size_t i = first_kind_count; i < count; ++i) {
+        if (std::ranges::equal(regions[i].name, wanted.name, {}, read, read)) return regions[i];
+    }
+    return none;
+}
+
+void describe_layout(SegmentHeader& header) noexcept {
+    write(header.version, segment_version);
+    write(header.bytes, segment_bytes);
+    write(header.header_bytes, header_bytes);
+    for_each_first_kind([&]<class Record>() {
+        Region& region = header.region<Record>();
+        describe_region(region, Record::layout, offset_of<Record>);
+        if constexpr (Record::layout.first == First::other) {
+            write(region.used, 1);
+            store_name(records_in<Record>(header)->name, "other");
+        }
+    });
+    write(header.kinds, first_kind_count);
+    write(header.end, first_end);
+    write(header.text_end, text_begin);
+    store_name(header.library_version, TENSORPOOL_VERSION);
+}
+
+void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept {
+    const std::size_t index = read(header.kinds);
+    const std::size_t begin = read(header.end);
+    const std::size_t bytes = kind.count * kind.record_bytes;
+    Region& region = header.regions[index];
+    describe_region(region, kind, begin);
+    if (bytes <= segment_bytes - begin && describe_in_text(header, region, *kind.table)) {
+        write(header.end, begin + bytes);
+    } else {
+        write(region.record_count, 0);
+    }
+    header.kinds.store(index + 1, std::memory_order_release);
+}
+
 // REQUIRES: the mutex is held.
 SegmentHeader* Segment::made() noexcept {
     if (SegmentHeader* const known = base_.load(std::memory_order_relaxed)) return known;
     platform::SharedMemory memory = memory_.get();
-    if (memory.file >= 0 && !has_pages_of(used_at_first, static_cast<std::byte*>(memory.address))) {
+    if (memory.file >= 0 && !has_first_pages(static_cast<std::byte*>(memory.address))) {
         memory = memory_.get_private_instead(memory);
     }
     if (memory.address == nullptr) return nullptr;
     memory_.use(memory);
     auto* const header = new (memory.address) SegmentHeader;
     describe_layout(*header);
+    describe_kinds(*header);
     describe_process(*header);
     write(header->made_ns, platform::monotonic_clock_ns());
     write(header->made_unix_ns, platform::wall_clock_ns());
@@ -176,42 +276,149 @@ SegmentHeader* Segment::made() noexcept {
     return header;
 }
 
-ScopeRecord* Segment::find_or_add_scope(std::string_view name) noexcept {
+// REQUIRES: the mutex is held. A kind beyond the last index has no records.
+std::size_t Segment::index_for(const RecordKind& kind) noexcept {
+    const std::span<const RecordKind* const> known = kinds();
+    const auto found = std::ranges::find(known, &kind);
+    const auto index = static_cast<std::size_t>(found - known.begin());
+    if (found != known.end() || index == max_kinds) return index;
+    kinds_[index] = &kind;
+    kind_count_.store(index + 1, std::memory_order_release);
+    if (SegmentHeader* const header = this->header()) describe_kinds(*header);
+    return index;
+}
+
+void Segment::describe_kinds(SegmentHeader& header) noexcept {
+    while (read(header.kinds) < kinds().size()) describe_kind(header, *kinds()[read(header.kinds)]);
+}
+
+/// Returns a free record with its name, which is zero otherwise.
+Counter* Segment::take(SegmentHeader& header, std::size_t index, std::string_view name) noexcept {
+    if (index == max_kinds) return nullptr;
+    const RecordKind& kind = *kinds_[index];
+    Counter* const record = find_free(header, index);
+    if (record == nullptr) return nullptr;
+    if (kind.first == First::other) {
+        name_record(kind, as_counters(header, read(header.regions[index].offset)), "other");
+    }
+    name_record(kind, record, name);
+    return record;
+}
+
+/// Returns the lowest free record that is not `other`, or the one that was removed last. If none is
+/// free, takes a new one.
+Counter* Segment::find_free(SegmentHeader& header, std::size_t index) noexcept {
+    const RecordKind& kind = *kinds_[index];
+    Region& region = header.regions[index];
+    Counter* const records = as_counters(header, read(region.offset));
+    const auto record_at = [&](std::size_t at) {
+        return records + at * (kind.record_bytes / sizeof(Counter));
+    };
+    const std::size_t first = kind.first == First::record ? 0 : 1;
+    const std::size_t used = std::max<std::size_t>(read(region.used), first);
+    std::uint64_t& free = first_free_[index];
+    if (kind.next != RecordKind::none) {
+        if (free != 0) {
+            Counter* const record = record_at(free - 1);
+            free = word_at(record, kind.next).exchange(0, std::memory_order_relaxed);
+            return record;
+        }
+    } else {
+        for (free = std::max<std::uint64_t>(free, first + 1); free <= used; ++free) {
+            Counter* const record = record_at(free - 1);
+            if (read(word_at(record, kind.id)) != 0) continue;
+            ++free;
+            return record;
+        }
+    }
+    if (used >= read(region.record_count)) return nullptr;
+    Counter* const record = record_at(used);
+    Counter* const touched = read(region.used) == 0 ? records : record;
+    const auto bytes = static_cast<std::size_t>(record_at(used + 1) - touched) * sizeof(Counter);
+    if (!has_pages(touched, bytes)) return nullptr;
+    write(region.used, used + 1);
+    return record;
+}
+
+void Segment::put_back(const RecordKind& kind, Counter* record) noexcept {
+    const std::lock_guard guard(mutex_);
+    SegmentHeader& header = *this->header();
+    const StructureChange change(header);
+    const std::size_t words = kind.record_bytes / sizeof(Counter);
+    for (std::size_t i = 0; i != words; ++i) write(record[i], 0);
+    const std::size_t index = index_for(kind);
+    const Counter* const records = as_counters(header, read(header.regions[index].offset));
+    const std::uint64_t number = static_cast<std::size_t>(record - records) / words + 1;
+    std::uint64_t& first = first_free_[index];
+    if (kind.next != RecordKind::none) {
+        write(word_at(record, kind.next), first);
+        first = number;
+    } else {
+        first = std::min(first, number);
+    }
+}
+
+// The caller fills it, and then counts it as used.
+Counter* Segment::append_to(SegmentHeader& header, const RecordKind& kind) noexcept {
+    const std::size_t index = index_for(kind);
+    const Region& region = header.regions[index];
+    const std::uint64_t used = read(region.used);
+    if (used >= read(region.record_count)) return nullptr;
+    Counter* const record = as_counters(header, read(region.offset) + used * kind.record_bytes);
+    return has_pages(record, kind.record_bytes) ? record : nullptr;
+}
+
+Counter* Segment::find_or_add(const RecordKind& kind, std::string_view name) noexcept {
     const std::lock_guard guard(mutex_);
     SegmentHeader* const header = made();
     if (header == nullptr) return nullptr;
-    auto* const scopes = records_in<ScopeRecord>(*header);
+    const std::size_t index = index_for(kind);
+    if (index == max_kinds) return nullptr;
+    Region& region = header->regions[index];
+    Counter* const records = as_counters(*header, read(region.offset));
     Name wanted{};
     store_name(wanted, name);
-    const std::size_t used = read(header->region<ScopeRecord>().used);
-    for (std::size_t i = 1; i < used; ++i) {
-        const auto same = [](const Counter& a, const Counter& b) { return read(a) == read(b); };
-        if (std::equal(std::begin(wanted.words), std::end(wanted.words),
-                       std::begin(scopes[i].name.words), same)) {
-            return scopes + i;
+    const std::size_t words = kind.record_bytes / sizeof(Counter);
+    for (std::size_t i = 1; i < read(region.used); ++i) {
+        const Counter* const has = &word_at(records + i * words, kind.name);
+        if (std::equal(std::begin(wanted.words), std::end(wanted.words), has,
+                       [](const Counter& a, const Counter& b) { return read(a) == read(b); })) {
+            return records + i * words;
         }
     }
-    if (used == count_of<ScopeRecord> || !has_pages(scopes + used, sizeof(ScopeRecord))) {
-        ++left_out_[index_of<ScopeRecord>];
-        show_left_out(*header);
-        return scopes;
-    }
     const StructureChange change(*header);
-    store_name(scopes[used].name, name);
-    write(scopes[used].id, next_id());
-    write(header->region<ScopeRecord>().used, used + 1);
-    return scopes + used;
+    if (Counter* const record = take(*header, index, name)) {
+        write(word_at(record, kind.id), next_id());
+        return record;
+    }
+    ++left_out_[index];
+    show_left_out(*header);
+    return read(region.used) == 0 ? nullptr : records;
 }
 
-void Segment::count_left_out(std::size_t kind, bool more) noexcept {
+std::uint64_t sum_of(std::string_view field) noexcept {
+    std::uint64_t sum = 0;
+    segment().for_each_record([&](const RecordKind& kind, const Counter* record) {
+        if (kind.table == nullptr) return;
+        const auto found = std::ranges::find(kind.table->fields, field, &Field::name);
+        if (found == kind.table->fields.end()) return;
+        const auto index = static_cast<std::size_t>(found - kind.table->fields.begin());
+        sum += values_of(*kind.table, record, false)[index];
+    });
+    return sum;
+}
+
+void Segment::count_left_out(const RecordKind& kind, bool more) noexcept {
     const std::lock_guard guard(mutex_);
-    left_out_[kind] += more ? 1 : ~std::uint64_t{0};
+    const std::size_t index = index_for(kind);
+    if (index == max_kinds) return;
+    left_out_[index] += more ? 1 : ~std::uint64_t{0};
     if (SegmentHeader* const header = this->header()) show_left_out(*header);
 }
 
 void Segment::show_left_out(SegmentHeader& header) noexcept {
-    for (std::size_t kind = 0; kind < kind_count; ++kind) {
-        write(header.regions[kind].left_out, left_out_[kind]);
+    for (std::size_t i = 0; i != read(header.kinds); ++i) {
+        write(header.regions[i].left_out, left_out_[i]);
     }
 }
 
@@ -239,8 +446,8 @@ void Segment::before_fork() noexcept {
     copy_ = platform::map(segment_bytes, platform::page_bytes());
     if (copy_ == nullptr) return;
     auto* const copy = static_cast<std::byte*>(copy_);
-    (void)has_pages_of(used_of(*header()), copy);  // cheaper than a fault for each page
-    copy_used(copy, *header());
+    (void)has_pages_of(*header(), copy);  // cheaper than a fault for each page
+    copy_used(kinds(), copy, *header());
 }
 
 void Segment::after_fork_in_parent() noexcept {
@@ -263,29 +470,30 @@ void Segment::after_fork_in_child() noexcept {
 // The only thread of the child has a new number.
 void Segment::renumber_thread(SegmentHeader& header) noexcept {
     const std::uint64_t now = platform::current_thread_id();
-    const Used used = used_of(header);
-    for_each_kind([&]<class Record>(const RecordKind<Record>&) {
-        if constexpr (requires(Record record) { record.thread; } &&
-                      !std::is_same_v<Record, EntryRecord>) {
-            auto* const records = records_in<Record>(header);
-            for (std::size_t i = 0; i < used[index_of<Record>]; ++i) {
-                if (read(records[i].thread) == forking_thread_) write(records[i].thread, now);
-            }
+    for (std::size_t i = 0; i != kinds().size(); ++i) {
+        const RecordKind& kind = *kinds_[i];
+        if (kind.thread == RecordKind::none) continue;
+        const Region& region = header.regions[i];
+        for (std::size_t at = 0; at != read(region.used); ++at) {
+            Counter* const record =
+                as_counters(header, read(region.offset) + at * kind.record_bytes);
+            Counter& thread = word_at(record, kind.thread);
+            if (read(thread) == forking_thread_) write(thread, now);
         }
-    });
+    }
 }
 
 void Segment::part_from_parent() noexcept {
     SegmentHeader* const header = this->header();
     const auto& from = *static_cast<const SegmentHeader*>(copy_ != nullptr ? copy_ : header);
     platform::SharedMemory memory = memory_.get();
-    if (memory.file >= 0 && !has_pages_of(used_of(from), static_cast<std::byte*>(memory.address))) {
+    if (memory.file >= 0 && !has_pages_of(from, static_cast<std::byte*>(memory.address))) {
         memory = memory_.get_private_instead(memory);
     }
     if (memory.address == nullptr) {
         memory.address = std::exchange(copy_, nullptr);
     } else {
-        copy_used(static_cast<std::byte*>(memory.address), from);
+        copy_used(kinds(), static_cast<std::byte*>(memory.address), from);
     }
     const bool parted = memory.address != nullptr
                             ? platform::replace_mapping(header, memory.address, segment_bytes)

@@ -1,13 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <atomic>
-#include <cstddef>
 #include <mutex>
-#include <string_view>
 
-#include "statistics/segment/folded_words.hpp"
-#include "statistics/segment/name.hpp"
 #include "statistics/segment/segment_layout.hpp"
 #include "statistics/segment/segment_memory.hpp"
 
@@ -61,19 +56,26 @@ public:
     /// number, counted from 1, or 0 if no record is left or there is no memory.
     template <class Record, class Fill>
     std::uint32_t append(Fill fill) noexcept;
-    /// Returns the record of the scopes of this name, which is never removed. Returns the record of
-    /// `other` if no record is left, and nullptr if there is no segment.
-    ScopeRecord* find_or_add_scope(std::string_view name) noexcept;
+    /// Returns the record of this name, which is never removed. Returns the record of `other` if no
+    /// record is left, and nullptr if there is no segment.
+    template <class Record>
+    Record* find_or_add(std::string_view name) noexcept {
+        return reinterpret_cast<Record*>(find_or_add(Record::layout, name));
+    }
 
     /// Counts one more or one less object without a record.
     template <class Record>
     void count_left_out(bool more) noexcept {
-        count_left_out(index_of<Record>, more);
+        count_left_out(Record::layout, more);
     }
     /// Returns the record that sums up the objects without a record. Returns nullptr if there is no
     /// segment or no such record yet.
     template <class Record>
     Record* other() noexcept;
+
+    /// Calls `function(kind, record)` with each record in use of the kinds that have numbers.
+    template <class Function>
+    void for_each_record(Function function) noexcept;
 
     /// Returns nullptr before the first record was added, and if there is no memory for the
     /// segment.
@@ -101,15 +103,29 @@ public:
 
 private:
     SegmentHeader* made() noexcept;
-    template <class Record>
-    Record* find_free(SegmentHeader& header) noexcept;
-    void count_left_out(std::size_t kind, bool more) noexcept;
+    // REQUIRES, for these and the next ones: the mutex is held.
+    std::size_t index_for(const RecordKind& kind) noexcept;
+    void describe_kinds(SegmentHeader& header) noexcept;
+    Counter* take(SegmentHeader& header, std::size_t index, std::string_view name) noexcept;
+    Counter* find_free(SegmentHeader& header, std::size_t index) noexcept;
+    void put_back(const RecordKind& kind, Counter* record) noexcept;
+    Counter* append_to(SegmentHeader& header, const RecordKind& kind) noexcept;
+    Counter* find_or_add(const RecordKind& kind, std::string_view name) noexcept;
+    void count_left_out(const RecordKind& kind, bool more) noexcept;
+    std::span<const RecordKind* const> kinds() const noexcept {
+        return {kinds_, kind_count_.load(std::memory_order_acquire)};
+    }
     void show_left_out(SegmentHeader& header) noexcept;
     void part_from_parent() noexcept;
     bool part_in_place() noexcept;
     void renumber_thread(SegmentHeader& header) noexcept;
 
     std::mutex mutex_;
+    // The kinds that this process has used. The array only grows.
+    const RecordKind* kinds_[max_kinds] = {&EntryRecord::layout, &PoolRecord::layout,
+                                           &CountersRecord::layout, &FrameNameRecord::layout,
+                                           &SiteRecord::layout};
+    std::atomic<std::size_t> kind_count_ = first_kind_count;
     std::atomic<SegmentHeader*> base_ = nullptr;  // stored with release when the segment is
                                                   // complete
     std::atomic<std::uint64_t> last_id_ = 0;      // relaxed: the numbers only have to differ
@@ -117,14 +133,23 @@ private:
     SegmentMemory memory_;
     // 1 + the index of the first free record; 0 means none. Of kinds whose free records are not
     // linked: no used record with a lower number is free.
-    std::uint64_t first_free_[kind_count] = {};
-    std::uint64_t left_out_[kind_count] = {};  // includes objects from before the segment was
-                                               // created
-    void* copy_ = nullptr;                     // for the child of a fork
+    std::uint64_t first_free_[max_kinds] = {};
+    std::uint64_t left_out_[max_kinds] = {};  // includes objects from before the segment was
+                                              // created
+    void* copy_ = nullptr;                    // for the child of a fork
     std::uint64_t forking_thread_ = 0;
 };
 
 Segment& segment() noexcept;
+
+/// Returns the sum of a field over all records of this process of the kinds that have it.
+std::uint64_t sum_of(std::string_view field) noexcept;
+
+/// Describes the first kinds in the header of a new segment.
+void describe_layout(SegmentHeader& header) noexcept;
+/// Describes another kind, whose records lie after those of all others. It has no records if there
+/// is no room for them.
+void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept;
 
 // Functions for all kinds of records ------------------------------------------------------------
 
@@ -133,15 +158,10 @@ Record* Segment::add(std::string_view name, Fill fill) noexcept {
     const std::lock_guard guard(mutex_);
     SegmentHeader* const header = made();
     if (header == nullptr) return nullptr;
+    const std::size_t index = index_for(Record::layout);
     const StructureChange change(*header);
-    Record* const record = find_free<Record>(*header);
+    auto* const record = reinterpret_cast<Record*>(take(*header, index, name));
     if (record == nullptr) return nullptr;
-    if constexpr (requires { record->name; }) {
-        if (kind_of<Record>.first == First::other_later) {
-            store_name(records_in<Record>(*header)->name, "other");
-        }
-        store_name(record->name, name);
-    }
     fill(*record);
     if constexpr (requires { record->id; }) {
         record->id.store(next_id(), std::memory_order_relaxed);
@@ -149,71 +169,50 @@ Record* Segment::add(std::string_view name, Fill fill) noexcept {
     return record;
 }
 
+template <class Function>
+void Segment::for_each_record(Function function) noexcept {
+    const SegmentHeader* const header = this->header();
+    if (header == nullptr) return;
+    const std::size_t known =
+        std::min(kinds().size(), header->kinds.load(std::memory_order_acquire));
+    for (std::size_t i = 0; i != known; ++i) {
+        const RecordKind& kind = *kinds_[i];
+        if (kind.id == RecordKind::none) continue;
+        const std::size_t used = header->regions[i].used.load(std::memory_order_acquire);
+        const std::byte* record = reinterpret_cast<const std::byte*>(header) +
+                                  header->regions[i].offset.load(std::memory_order_relaxed);
+        for (std::size_t at = 0; at != used; ++at, record += kind.record_bytes) {
+            const auto* const words = reinterpret_cast<const Counter*>(record);
+            if (words[kind.id / sizeof *words].load(std::memory_order_relaxed) != 0) {
+                function(kind, words);
+            }
+        }
+    }
+}
+
 template <class Record, class Fill>
 std::uint32_t Segment::append(Fill fill) noexcept {
     const std::lock_guard guard(mutex_);
     SegmentHeader* const header = made();
     if (header == nullptr) return 0;
-    Region& region = header->region<Record>();
-    const std::uint64_t used = region.used.load(std::memory_order_relaxed);
-    Record* const record = records_in<Record>(*header) + used;
-    if (used == count_of<Record> || !has_pages(record, sizeof(Record))) return 0;
+    auto* const record = reinterpret_cast<Record*>(append_to(*header, Record::layout));
+    if (record == nullptr) return 0;
     fill(*record);
     if constexpr (requires { record->id; }) record->id.store(next_id(), std::memory_order_relaxed);
+    const auto number = static_cast<std::uint32_t>(record - records_in<Record>(*header)) + 1;
     // Pairs with the acquire of readers. No epoch: nothing that they have seen changes.
-    region.used.store(used + 1, std::memory_order_release);
-    return static_cast<std::uint32_t>(used + 1);
+    header->region<Record>().used.store(number, std::memory_order_release);
+    return number;
 }
 
 template <class Record>
 void Segment::remove(Record& record) noexcept {
-    const std::lock_guard guard(mutex_);
-    const StructureChange change(*header());
-    for (std::size_t i = 0; i < words_of<Record>; ++i) {
-        as_words(record)[i].store(0, std::memory_order_relaxed);
-    }
-    const auto number = static_cast<std::uint64_t>(&record - records_in<Record>(*header())) + 1;
-    std::uint64_t& first = first_free_[index_of<Record>];
-    if constexpr (requires { record.next; }) {
-        record.next.store(first, std::memory_order_relaxed);
-        first = number;
-    } else {
-        first = std::min(first, number);
-    }
-}
-
-/// Returns the lowest free record that is not `other`, or the one that was removed last. If none is
-/// free, takes a new one.
-template <class Record>
-Record* Segment::find_free(SegmentHeader& header) noexcept {
-    Record* const records = records_in<Record>(header);
-    Region& region = header.region<Record>();
-    constexpr std::size_t first = kind_of<Record>.first == First::record ? 0 : 1;
-    const std::size_t used =
-        std::max<std::size_t>(region.used.load(std::memory_order_relaxed), first);
-    if constexpr (requires { records->next; }) {
-        if (std::uint64_t& free = first_free_[index_of<Record>]; free != 0) {
-            Record* const record = records + free - 1;
-            free = record->next.exchange(0, std::memory_order_relaxed);
-            return record;
-        }
-    } else {
-        std::uint64_t& free = first_free_[index_of<Record>];
-        for (free = std::max<std::uint64_t>(free, first + 1); free <= used; ++free) {
-            Record* const record = records + free - 1;
-            if (record->id.load(std::memory_order_relaxed) != 0) continue;
-            ++free;
-            return record;
-        }
-    }
-    if (used == count_of<Record> || !has_pages(records + used, sizeof(Record))) return nullptr;
-    region.used.store(used + 1, std::memory_order_relaxed);
-    return records + used;
+    put_back(Record::layout, as_words(record));
 }
 
 template <class Record>
 Record* Segment::other() noexcept {
-    static_assert(kind_of<Record>.first != First::record);
+    static_assert(Record::layout.first != First::record);
     SegmentHeader* const header = this->header();
     if (header == nullptr || header->region<Record>().used.load(std::memory_order_relaxed) == 0) {
         return nullptr;

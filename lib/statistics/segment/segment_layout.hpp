@@ -1,28 +1,21 @@
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <tuple>
+#include <span>
 #include <type_traits>
+#include <utility>
 
-#include <tensorpool/detail/arena_words.hpp>
-#include <tensorpool/detail/counters.hpp>
-
-#include "statistics/metrics/arena_metrics.hpp"
-#include "statistics/metrics/budget_metrics.hpp"
-#include "statistics/metrics/device_metrics.hpp"
-#include "statistics/metrics/planned_metrics.hpp"
-#include "statistics/metrics/pool_metrics.hpp"
-#include "statistics/metrics/stash_metrics.hpp"
+#include "statistics/segment/pool_totals.hpp"
 
 /// The layout of a process's segment: one file of fixed size, of which only the used pages take
 /// memory. The process writes it, and other processes may read it. It contains offsets and numbers
 /// but no pointers. Each word is atomic. Integers have the byte order of the machine, which readers
 /// share.
 ///
-///     header | timeline | scopes | pools | arenas and scratches | devices | device streams |
-///     planned arenas | counters of threads | names of frames | sites | budgets |
-///     stashes
+///     header | descriptions | timeline | pools | counters of threads | names of frames | sites |
+///     other kinds, in the order in which the process first used them
+///
+/// The header says of each kind where its records lie and where its description is
+/// (a copy of a RecordTable and its lists). A reader needs no other knowledge of the other kinds.
 ///
 /// A record in use has a number above 0 in `id`, which no other object of its kind ever had. The
 /// structure (which records are in use, and for what) changes between two additions to `epoch`,
@@ -38,7 +31,7 @@ namespace tensorpool::statistics {
 using detail::Counter;
 
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
-inline constexpr std::uint64_t segment_version = 10;
+inline constexpr std::uint64_t segment_version = 11;
 inline constexpr std::size_t segment_bytes = std::size_t{20} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
@@ -47,6 +40,62 @@ struct Name {
     static constexpr std::size_t bytes = 48;
     Counter words[bytes / 8];
 };
+
+/// Stores as many bytes of a text as fit before a final zero. The text is cut before a UTF-8
+/// character that does not fit as a whole.
+void store_text(std::span<Counter> to, std::string_view text) noexcept;
+/// Loads a text into `to`, which has room for all bytes of `from`. The result always ends with a
+/// zero, even if the words were overwritten.
+void load_text(std::span<const Counter> from, char* to) noexcept;
+
+inline void store_name(Name& to, std::string_view name) noexcept {
+    store_text(to.words, name);
+}
+inline void load_name(const Name& from, char* to) noexcept {
+    load_text(from.words, to);
+}
+
+struct RecordTable;
+
+/// The use of the first record of a kind.
+enum class First : unsigned char {
+    record,  // a record like any other
+    other,   // `other`, which sums up the objects without a record
+};
+
+/// One kind of record, as its owner states it: `Record::layout`. A record type is a standard-layout
+/// structure of words, and its alignment is that of a cache line.
+struct RecordKind {
+    static constexpr std::uint16_t none = UINT16_MAX;
+
+    std::size_t record_bytes;
+    std::size_t count;
+    First first = First::other;
+    std::size_t shift = 0;  // of the first record, from the beginning of a page
+    // Offsets of words in a record. A record without a number above 0 in `id` is free.
+    std::uint16_t id = 0;
+    std::uint16_t name = none;    // a Name
+    std::uint16_t next = none;    // links the free records, so that no search is needed
+    std::uint16_t thread = none;  // the number of a thread, which changes in the child of a fork
+    std::uint16_t folded = none;  // words from here on are summed into `other` for objects without
+                                  // a record
+    bool is_part = false;         // of records of another kind, which a fork copies later
+    const RecordTable* table = nullptr;
+    // Returns which words are copied before all others when a process forks. nullptr: those that
+    // the table reads first.
+    bool (*counts_frees)(std::size_t word) noexcept = nullptr;
+};
+
+/// Returns the kind of records of a type with a table.
+template <class Record>
+constexpr RecordKind kind_of(std::size_t count, const RecordTable& table) noexcept {
+    RecordKind kind{.record_bytes = sizeof(Record), .count = count, .table = &table};
+    kind.id = offsetof(Record, id);
+    if constexpr (requires { &Record::name; }) kind.name = offsetof(Record, name);
+    if constexpr (requires { &Record::thread; }) kind.thread = offsetof(Record, thread);
+    if constexpr (requires { &Record::totals; }) kind.folded = offsetof(Record, totals);
+    return kind;
+}
 
 /// An entry of the timeline. `ticket` is 0 before the first entry in this position. Otherwise it is
 /// twice the number of the entry, counted from 1, plus one while the entry is being written (see
@@ -58,25 +107,10 @@ struct alignas(64) EntryRecord {
     Counter what;     // kind in the lowest byte, limit in the next
     Counter bytes;
     Counter name[3];  // of the pool, arena or scope: at most 23 bytes
+
+    static const RecordKind layout;
 };
 static_assert(sizeof(EntryRecord) == 64);
-
-/// What ended scopes of one name did, on all threads.
-struct alignas(64) ScopeRecord {
-    Counter id;
-    Name name;
-    Counter calls;
-    Counter open;  // scopes that began and have not ended
-    Counter allocations;
-    Counter deallocations;
-    Counter requested_bytes;
-    Counter allocated_bytes;
-    Counter deallocated_bytes;
-    Counter peak_bytes;    // the highest net growth within one of them
-    Counter out_of_order;  // scopes that ended before one that began inside them, or on another
-                           // thread
-};
-static_assert(sizeof(ScopeRecord) == 128);
 
 /// One pool.
 struct alignas(64) PoolRecord {
@@ -89,93 +123,8 @@ struct alignas(64) PoolRecord {
     // Sums of the threads whose counters have no record. Updated from time to time, for readers in
     // other processes only; the process itself reads the counters.
     detail::ThreadCounters left_out;
-};
 
-/// The bits of ArenaWords::used that hold the bytes in use.
-inline constexpr std::uint64_t used_mask = (std::uint64_t{1} << 47) - 1;
-
-/// One arena or one scratch.
-struct alignas(64) ArenaRecord {
-    Counter id;
-    Name name;
-    Counter kind;    // an ArenaStatistics::Kind
-    Counter thread;  // of a scratch
-    ArenaTotals totals;
-    detail::ArenaWords words;  // the bits of used_mask in `used` are the bytes in use
-};
-
-/// One allocator of device memory, or of pinned memory.
-struct alignas(64) DeviceRecord {
-    Counter id;
-    Name name;
-    Counter kind;       // a DeviceStatistics::Kind
-    Counter device[2];  // device name such as "cuda:0": 15 bytes, then zeros
-    DeviceTotals totals;
-    // Sums of the streams whose counters have no record. Updated from time to time, for readers in
-    // other processes only.
-    DeviceStreamCounters left_out;
-};
-
-/// The counters of one stream for one device allocator. Cumulative, like those of a thread.
-struct alignas(64) DeviceStreamRecord {
-    DeviceStreamCounters counters;
-    Counter id;      // 0 if the record is free
-    Counter device;  // the allocator's id
-    Counter stream;  // the stream that counts in it: 0 for the default stream, others from 1 in
-                     // order of appearance
-    // Why memory is held. Written under the allocator's lock.
-    Counter capture;           // of a cache of a capture or a pool: its number; otherwise 0
-    Counter held_bytes;        // of the stream's slabs
-    Counter free_bytes;        // the part of them in the sets
-    Counter waiting_bytes;     // freed bytes that wait for this stream
-    Counter waiting_since_ns;  // by the monotonic clock: when the oldest of them was freed; 0: none
-
-    static constexpr bool counts_frees(std::size_t word) noexcept {
-        const std::size_t at = word * sizeof(Counter);
-        return at == offsetof(DeviceStreamCounters, deallocations) ||
-               at == offsetof(DeviceStreamCounters, deallocated_bytes) ||
-               at == offsetof(DeviceStreamCounters, deallocated_requested_bytes);
-    }
-};
-
-/// One budget.
-struct alignas(64) BudgetRecord {
-    Counter id;
-    Name name;
-    Counter parent;  // the number of the budget above it; 0 for a root
-    BudgetTotals totals;
-};
-
-/// What rests under one name: stashes, a map, or frozen blocks.
-struct alignas(64) StashRecord {
-    Counter id;
-    Name name;
-    Counter kind;    // a StashStatistics::Kind
-    Counter budget;  // the number of the budget that is charged; 0 for none
-    StashTotals totals;
-};
-
-/// One arena that serves a plan.
-struct alignas(64) PlannedRecord {
-    Counter id;
-    Name name;
-    Counter state;  // a PlannedArenaStatistics::State
-    PlannedTotals totals;
-
-    /// Also true for counters that are part of another counter in the same way.
-    static constexpr bool counts_frees(std::size_t word) noexcept {
-        const std::size_t at = word * sizeof(Counter);
-        const auto is = [at](std::size_t counter) {
-            return at == offsetof(PlannedRecord, totals) + counter;
-        };
-        return is(offsetof(PlannedTotals, freed_bytes)) ||
-               is(offsetof(PlannedTotals, pool_freed_bytes)) ||
-               is(offsetof(PlannedTotals, freed_elsewhere_bytes)) ||
-               is(offsetof(PlannedTotals, pool_freed_elsewhere_bytes)) ||
-               is(offsetof(PlannedTotals, too_large)) ||
-               is(offsetof(PlannedTotals, out_of_order)) || is(offsetof(PlannedTotals, unknown)) ||
-               is(offsetof(PlannedTotals, still_in_use));
-    }
+    static const RecordKind layout;
 };
 
 /// The counters of one thread for one pool. Cumulative: when the thread ends, another thread
@@ -188,6 +137,7 @@ struct alignas(64) CountersRecord {
     Counter series;  // of the block sizes (base/block_sizes.hpp)
     Counter spare[4];
 
+    static const RecordKind layout;
     static constexpr bool counts_frees(std::size_t word) noexcept {
         using detail::BucketCounters;
         using detail::LargeCounters;
@@ -208,6 +158,8 @@ struct alignas(64) CountersRecord {
 struct alignas(64) FrameNameRecord {
     static constexpr std::size_t bytes = 256;
     Counter words[bytes / 8];  // up to 255 bytes, then zeros
+
+    static const RecordKind layout;
 };
 
 /// A call stack that allocated a sampled block, and what its blocks hold by the weights of their
@@ -232,68 +184,66 @@ struct alignas(64) SiteRecord {
     Counter frame_count;
     Counter frames[max_frames];  // innermost first
 
+    static const RecordKind layout;
     static constexpr bool counts_frees(std::size_t word) noexcept {
         const std::size_t at = word * sizeof(Counter);
         return at == offsetof(SiteRecord, freed_bytes) || at == offsetof(SiteRecord, freed_blocks);
     }
 };
 
-/// The use of the first record of a kind.
-enum class First : unsigned char {
-    record,       // a record like any other
-    other,        // `other`, which sums up the objects without a record
-    other_later,  // `other`, created with the first record: programs without such objects do not
-                  // need its page
-};
+inline constexpr RecordKind EntryRecord::layout = {.record_bytes = sizeof(EntryRecord),
+                                                   .count = 512,
+                                                   .first = First::record,
+                                                   .id = RecordKind::none};
+inline constexpr RecordKind PoolRecord::layout = {.record_bytes = sizeof(PoolRecord),
+                                                  .count = 1024,
+                                                  .name = offsetof(PoolRecord, name),
+                                                  .folded = offsetof(PoolRecord, totals)};
+// Not at the beginning of a page, where a thread's table and its caches begin. A load has to wait
+// for a store to the same offset in another page, which made a pair of calls a third slower
+// (perf/pair.cpp).
+inline constexpr RecordKind CountersRecord::layout = {
+    .record_bytes = sizeof(CountersRecord),
+    .count = 12288,
+    .first = First::record,
+    .shift = 256,
+    .id = RecordKind::none,
+    .next = offsetof(CountersRecord, next),
+    .thread = offsetof(CountersRecord, thread),
+    .counts_frees = &CountersRecord::counts_frees};
+inline constexpr RecordKind FrameNameRecord::layout = {.record_bytes = sizeof(FrameNameRecord),
+                                                       .count = 4096,
+                                                       .first = First::record,
+                                                       .id = RecordKind::none};
+inline constexpr RecordKind SiteRecord::layout = {.record_bytes = sizeof(SiteRecord),
+                                                  .count = 4096,
+                                                  .first = First::record,
+                                                  .counts_frees = &SiteRecord::counts_frees};
 
-/// One kind of record: how many records there are, and where they lie.
-template <class T>
-struct RecordKind {
-    std::size_t count;
-    First first = First::other;
-    std::size_t shift = 0;  // from the beginning of a page
-};
+/// The kinds that every segment has, in the order in which they lie in it.
+template <class... Records>
+struct RecordTypes {};
+inline constexpr RecordTypes<EntryRecord, PoolRecord, CountersRecord, FrameNameRecord, SiteRecord>
+    first_kinds;
+inline constexpr std::size_t first_kind_count = 5;
+inline constexpr std::size_t max_kinds = 24;
 
-/// All kinds, in the order in which they lie in the segment. A new kind adds its record type and an
-/// entry at the end. A record type may have:
-///  - `id` and `name`: set by Segment::add; a record without a number above 0 in `id` is free;
-///  - `next`: links the free records, so that no search is needed;
-///  - `totals`: its counters from there on are summed into `other` for objects without a record;
-///  - `counts_frees(word)`: returns which words are copied before all others when a process forks.
-inline constexpr std::tuple record_kinds{
-    RecordKind<EntryRecord>{.count = 512, .first = First::record},
-    RecordKind<ScopeRecord>{.count = 65},
-    RecordKind<PoolRecord>{.count = 1024},
-    RecordKind<ArenaRecord>{.count = 4096},
-    RecordKind<DeviceRecord>{.count = 256},
-    RecordKind<DeviceStreamRecord>{.count = 1024},
-    RecordKind<PlannedRecord>{.count = 256, .first = First::other_later},
-    // Not at the beginning of a page, where a thread's table and its caches begin. A load has to
-    // wait for a store to the same offset in another page, which made a pair of calls a third
-    // slower (perf/pair.cpp).
-    RecordKind<CountersRecord>{.count = 12288, .first = First::record, .shift = 256},
-    RecordKind<FrameNameRecord>{.count = 4096, .first = First::record},
-    RecordKind<SiteRecord>{.count = 4096, .first = First::record},
-    RecordKind<BudgetRecord>{.count = 1024, .first = First::other_later},
-    RecordKind<StashRecord>{.count = 512, .first = First::other_later},
-};
-inline constexpr std::size_t kind_count = std::tuple_size_v<decltype(record_kinds)>;
-
-/// Calls `function` with each kind, in order.
+/// Calls `function.operator()<Record>()` for each of the first kinds, in order.
 template <class Function>
-constexpr void for_each_kind(Function function) {
-    std::apply([&](const auto&... kind) { (function(kind), ...); }, record_kinds);
+constexpr void for_each_first_kind(Function function) {
+    [&]<class... Records>(RecordTypes<Records...>) {
+        (function.template operator()<Records>(), ...);
+    }(first_kinds);
 }
 
 template <class Record>
-inline constexpr RecordKind<Record> kind_of = std::get<RecordKind<Record>>(record_kinds);
-template <class Record>
-inline constexpr std::size_t count_of = kind_of<Record>.count;
+inline constexpr std::size_t count_of = Record::layout.count;
+/// The index of one of the first kinds; first_kind_count for others.
 template <class Record>
 inline constexpr std::size_t index_of = [] {
     std::size_t next = 0;
-    std::size_t found = 0;
-    for_each_kind([&]<class Other>(const RecordKind<Other>&) {
+    std::size_t found = first_kind_count;
+    for_each_first_kind([&]<class Other>() {
         if constexpr (std::is_same_v<Record, Other>) found = next;
         ++next;
     });
@@ -302,11 +252,16 @@ inline constexpr std::size_t index_of = [] {
 
 /// The records of one kind.
 struct Region {
+    static constexpr std::size_t name_words = 4;
+
     Counter offset;  // from the beginning of the segment
     Counter record_bytes;
-    Counter record_count;
-    Counter used;      // records that were ever in use
-    Counter left_out;  // objects without a record now
+    Counter record_count;  // 0: there was no room
+    Counter used;          // records that were ever in use
+    Counter left_out;      // objects without a record now
+    Counter text_offset;   // of the description; 0 bytes: there is none
+    Counter text_bytes;
+    Counter name[name_words];  // of the table: up to 31 bytes, then zeros
 };
 
 /// A range of the process's addresses; 0 bytes if there is none.
@@ -349,64 +304,89 @@ struct alignas(64) SegmentHeader {
     Counter epoch;
     Counter entries;           // of the timeline, including lost ones
     Counter failed_checks[4];  // by CheckKind
-    Region regions[kind_count];
+    Counter kinds;             // stored with release, after the region of a new kind
+    Counter end;               // of the records of all kinds
+    Counter text_end;          // of the descriptions
+    Region regions[max_kinds];
     MemoryRange pool_addresses;  // of the memory of all pools; the range grows
     MemoryRange page_map;        // its words for these addresses
     ProfileWords profile;
 
-    template <class Record>
-    Region& region() noexcept {
-        return regions[index_of<Record>];
-    }
+    /// Returns the records of a kind; a region without records if there are none yet.
     template <class Record>
     const Region& region() const noexcept {
-        return regions[index_of<Record>];
+        constexpr std::size_t index = index_of<Record>;
+        if constexpr (index < first_kind_count) {
+            return regions[index];
+        } else {
+            return find_region(Record::layout);
+        }
     }
+    template <class Record>
+    Region& region() noexcept {
+        return const_cast<Region&>(std::as_const(*this).template region<Record>());
+    }
+    const Region& find_region(const RecordKind& kind) const noexcept;
 };
 
 constexpr std::size_t header_bytes = 4096;
 static_assert(sizeof(SegmentHeader) <= header_bytes);
+/// Room for the descriptions of all kinds.
+constexpr std::size_t text_begin = header_bytes;
+constexpr std::size_t text_limit = text_begin + 124 * 1024;
 
-/// The offset of the records of a kind in the segment.
+/// The offset of the records of one of the first kinds.
 template <class Record>
 inline constexpr std::size_t offset_of = [] {
-    std::size_t end = header_bytes;
+    std::size_t end = text_limit;
     std::size_t found = 0;
-    for_each_kind([&]<class Other>(const RecordKind<Other>& kind) {
-        const std::size_t begin = (end + 4095) / 4096 * 4096 + kind.shift;
+    for_each_first_kind([&]<class Other>() {
+        const std::size_t begin = (end + 4095) / 4096 * 4096 + Other::layout.shift;
         if constexpr (std::is_same_v<Record, Other>) found = begin;
-        end = begin + kind.count * sizeof(Other);
+        end = begin + Other::layout.count * sizeof(Other);
     });
     return found;
 }();
+/// The end of the records of the first kinds.
+inline constexpr std::size_t first_end =
+    offset_of<SiteRecord> + count_of<SiteRecord> * sizeof(SiteRecord);
 
 template <class Record>
 Record* records_in(SegmentHeader& header) noexcept {
-    return reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(&header) + offset_of<Record>);
+    std::size_t offset = 0;
+    if constexpr (index_of<Record> < first_kind_count) {
+        offset = offset_of<Record>;
+    } else {
+        offset = header.region<Record>().offset.load(std::memory_order_relaxed);
+    }
+    return reinterpret_cast<Record*>(reinterpret_cast<std::byte*>(&header) + offset);
 }
 template <class Record>
 const Record* records_in(const SegmentHeader& header) noexcept {
-    return reinterpret_cast<const Record*>(reinterpret_cast<const std::byte*>(&header) +
-                                           offset_of<Record>);
+    return records_in<Record>(const_cast<SegmentHeader&>(header));
+}
+
+/// Views a record as an array of its counters.
+template <class Record>
+inline constexpr std::size_t words_of = sizeof(Record) / sizeof(Counter);
+template <class Record>
+Counter* as_words(Record& record) noexcept {
+    return reinterpret_cast<Counter*>(&record);
+}
+template <class Record>
+const Counter* as_words(const Record& record) noexcept {
+    return reinterpret_cast<const Counter*>(&record);
 }
 
 inline constexpr std::size_t entry_count = count_of<EntryRecord>;
 static_assert(Counter::is_always_lock_free);
 // A change of any of these requires a new version.
-static_assert(segment_version == 10 && sizeof(SegmentHeader) == 832 && sizeof(PoolRecord) == 2048 &&
-              sizeof(ArenaRecord) == 512 && sizeof(DeviceRecord) == 448 &&
-              sizeof(DeviceStreamRecord) == 128 && sizeof(PlannedRecord) == 320 &&
-              sizeof(CountersRecord) == 832 && sizeof(FrameNameRecord) == 256 &&
-              sizeof(SiteRecord) == 768 && sizeof(BudgetRecord) == 128 &&
-              sizeof(StashRecord) == 192);
-static_assert(offsetof(SegmentHeader, regions) == 216 && offset_of<EntryRecord> == 4096 &&
-              offset_of<ScopeRecord> == 36864 && offset_of<PoolRecord> == 49152 &&
-              offset_of<ArenaRecord> == 2146304 && offset_of<DeviceRecord> == 4243456 &&
-              offset_of<DeviceStreamRecord> == 4358144 && offset_of<PlannedRecord> == 4489216 &&
-              offset_of<CountersRecord> == 4571392 && offset_of<FrameNameRecord> == 14798848 &&
-              offset_of<SiteRecord> == 15847424 && offset_of<BudgetRecord> == 18993152 &&
-              offset_of<StashRecord> == 19124224);
-static_assert(offset_of<StashRecord> + count_of<StashRecord> * sizeof(StashRecord) <=
-              segment_bytes);
+static_assert(segment_version == 11 && sizeof(SegmentHeader) == 2496 &&
+              sizeof(PoolRecord) == 2048 && sizeof(CountersRecord) == 832 &&
+              sizeof(FrameNameRecord) == 256 && sizeof(SiteRecord) == 768 && sizeof(Region) == 88);
+static_assert(offsetof(SegmentHeader, regions) == 240 && offset_of<EntryRecord> == 131072 &&
+              offset_of<PoolRecord> == 163840 && offset_of<CountersRecord> == 2261248 &&
+              offset_of<FrameNameRecord> == 12488704 && offset_of<SiteRecord> == 13537280 &&
+              first_end == 16683008);
 
 }  // namespace tensorpool::statistics

@@ -2,9 +2,7 @@
 
 #include <cstdlib>
 #include <cstring>
-#include <string_view>
 
-#include "platform/platform.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::statistics {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstddef>
-
 #include "platform/platform.hpp"
 
 namespace tensorpool::statistics {

@@ -1,14 +1,29 @@
 #include "statistics/sums/pool_statistics.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include "base/block_sizes.hpp"
-#include "statistics/segment/name.hpp"
-#include "statistics/sums/counter_words.hpp"
+#include "statistics/records/record_values.hpp"
+#include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool::statistics {
 namespace {
+
+/// Relaxed: each counter is independent of the others.
+std::uint64_t read(const detail::Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+/// Reads a counter that must not be seen before the counter that includes it. Pairs with
+/// `add_release`.
+std::uint64_t read_first(const detail::Counter& counter) noexcept {
+    return counter.load(std::memory_order_acquire);
+}
+
+/// Returns `a - b`, or 0 if `b` is larger.
+std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
+    return a > b ? a - b : 0;
+}
 
 using detail::bucket_count;
 
@@ -57,12 +72,12 @@ void PoolSums::add_frees(const detail::ThreadCounters& thread, unsigned series) 
         const std::uint64_t bytes = base::block_bytes(series, bucket);
         Bucket& row = buckets_[base::row_of(series, bucket)];
         const std::uint64_t before = row.statistics.deallocations;
-        add_counters(row.statistics, counted, Reading::first);
+        add_words(buckets::fields, Reading::first, as_words(counted), &row.statistics.block_bytes);
         row.freed_bytes += (row.statistics.deallocations - before) * bytes;
         row.returned_bytes += read_first(counted.returned) * bytes;
     }
     freed_large_bytes_ += read_first(thread.large.deallocated_bytes);
-    add_counters(large_, thread.large, Reading::first);
+    add_words(large_blocks::fields, Reading::first, as_words(thread.large), &large_.in_use_bytes);
 }
 
 void PoolSums::add_allocations(const detail::ThreadCounters& thread, unsigned series) noexcept {
@@ -71,11 +86,11 @@ void PoolSums::add_allocations(const detail::ThreadCounters& thread, unsigned se
         const std::uint64_t bytes = base::block_bytes(series, bucket);
         Bucket& row = buckets_[base::row_of(series, bucket)];
         const std::uint64_t before = row.statistics.allocations;
-        add_counters(row.statistics, counted, Reading::second);
+        add_words(buckets::fields, Reading::second, as_words(counted), &row.statistics.block_bytes);
         row.statistics.allocated_bytes += (row.statistics.allocations - before) * bytes;
         row.taken_bytes += read(counted.taken) * bytes;
     }
-    add_counters(large_, thread.large, Reading::second);
+    add_words(large_blocks::fields, Reading::second, as_words(thread.large), &large_.in_use_bytes);
 }
 
 void PoolSums::fill_in(PoolStatistics& statistics) const noexcept {
@@ -99,7 +114,10 @@ PoolStatistics PoolSums::with(const PoolRecord& pool) const noexcept {
     statistics.id = read(pool.id);
     load_name(pool.name, statistics.name);
     statistics.limit_bytes = read(pool.limit_bytes);
-    add_counters(statistics, pool.totals, Reading::second);
+    add_words(pools::table.shown_fields(), Reading::second, as_words(pool.totals), &statistics.id);
+    for (std::size_t i = 0; i != limit_kind_count; ++i) {
+        statistics.failures_by_limit[i] = read(pool.totals.failures[i]);
+    }
     statistics.failures = std::accumulate(statistics.failures_by_limit.begin(),
                                           statistics.failures_by_limit.end(), std::uint64_t{0});
     fill_in(statistics);

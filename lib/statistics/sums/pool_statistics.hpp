@@ -1,8 +1,5 @@
 #pragma once
 
-#include <cstdint>
-
-#include <tensorpool/detail/counters.hpp>
 #include <tensorpool/statistics.hpp>
 
 #include "statistics/segment/segment_layout.hpp"

@@ -1,24 +1,18 @@
 #include "statistics/sums/steady_sources.hpp"
 
-#include <algorithm>
-
 namespace tensorpool::statistics {
 namespace {
 
 void raise(Sources& highest, const Sources& now) noexcept {
-    highest.magazines = std::max(highest.magazines, now.magazines);
-    highest.depots = std::max(highest.depots, now.depots);
-    highest.spans = std::max(highest.spans, now.spans);
-    highest.extents = std::max(highest.extents, now.extents);
-    highest.system = std::max(highest.system, now.system);
+    for (std::size_t i = 0; i != now.size(); ++i) highest[i] = std::max(highest[i], now[i]);
 }
 
 void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& max_bytes) noexcept {
     const bool has_one_size = bucket.allocated_bytes == bucket.allocations * bucket.block_bytes;
-    bucket.cache_hits = from.magazines;
-    bucket.depot_hits = from.depots;
-    bucket.system_misses = from.system;
-    bucket.cache_misses = from.depots + from.spans + from.system;
+    bucket.cache_hits = from[magazines];
+    bucket.depot_hits = from[depots];
+    bucket.system_misses = from[system];
+    bucket.cache_misses = from[depots] + from[spans] + from[system];
     bucket.allocations = bucket.cache_hits + bucket.cache_misses;
     max_bytes = std::max(
         max_bytes, has_one_size ? bucket.allocations * bucket.block_bytes : bucket.allocated_bytes);
@@ -26,8 +20,8 @@ void put_into(BucketStatistics& bucket, const Sources& from, std::uint64_t& max_
 }
 
 void put_into(LargeStatistics& large, const Sources& from) noexcept {
-    large.system_misses = from.system;
-    large.allocations = from.extents + from.system;
+    large.system_misses = from[system];
+    large.allocations = from[extents] + from[system];
     large.cache_misses = large.allocations - std::min(large.allocations, large.cache_hits);
 }
 

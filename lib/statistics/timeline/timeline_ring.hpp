@@ -1,12 +1,6 @@
 #pragma once
 
 #include <array>
-#include <cstddef>
-#include <cstdint>
-#include <span>
-#include <string_view>
-
-#include <tensorpool/timeline.hpp>
 
 #include "statistics/segment/segment_layout.hpp"
 

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "arena/scratch/scratch_state.hpp"
+#include "arena/arena_table.hpp"
 
 namespace {
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstring>
 
+#include "arena/arena_table.hpp"
 #include "arena/scratch/scratch_tools.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/platform.hpp"

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "device/caching/caching_device.hpp"
+#include "device/device_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/segment_image.hpp"
 

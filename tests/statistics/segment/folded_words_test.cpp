@@ -1,4 +1,4 @@
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 #include <gtest/gtest.h>
 

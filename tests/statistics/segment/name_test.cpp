@@ -1,4 +1,4 @@
-#include "statistics/segment/name.hpp"
+#include "statistics/segment/segment_layout.hpp"
 
 #include <gtest/gtest.h>
 

@@ -10,6 +10,7 @@
 
 #include "platform/platform.hpp"
 #include "statistics/add_records.hpp"
+#include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
 #include "support/child_process.hpp"
 #include "support/process_metrics.hpp"
@@ -79,7 +80,7 @@ TEST(SegmentFork, ChildHasOwnCopyAtSameAddress) {
     SharedSegment segment;
     PoolRecord* const pool = add_pool(segment, "pool", 5);
     CountersRecord* const counters = add_slot(segment, *pool);
-    ScopeRecord* const scope = segment.find_or_add_scope("scope");
+    ScopeRecord* const scope = segment.find_or_add<statistics::ScopeRecord>("scope");
     counters->counters.buckets[3].allocations = 33;
     scope->calls = 44;
     pool->totals.held_bytes = 55;

@@ -13,9 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "plan/planned_table.hpp"
 #include "platform/platform.hpp"
 #include "statistics/add_records.hpp"
-#include "statistics/segment/folded_words.hpp"
+#include "statistics/scopes/scope_table.hpp"
+#include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::statistics {
 namespace {
@@ -145,7 +149,12 @@ TEST(Segment, RegionsDoNotOverlap) {
     ASSERT_NE(add_pool(segment, "first", 0), nullptr);
     const SegmentHeader& header = *segment.header();
     std::uint64_t end = header.header_bytes;
-    for (const Region& region : header.regions) {
+    ASSERT_NE(add_arena(segment, "arena", 0, 0), nullptr);
+    DeviceRecord* const device = add_device(segment, "device", 0, "cpu");
+    ASSERT_NE(add_device_stream(segment, *device, 0), nullptr);
+    ASSERT_NE(add_planned(segment, "planned"), nullptr);
+    for (std::size_t i = 0; i != header.kinds; ++i) {
+        const Region& region = header.regions[i];
         EXPECT_GE(region.offset, end);
         EXPECT_EQ(region.offset % 64, 0U);
         EXPECT_GT(region.record_count, 0U);
@@ -166,7 +175,7 @@ TEST(Segment, FirstRecordOfKindIsOther) {
     PoolRecord* const pool = add_pool(segment, "mine", 0);
     ArenaRecord* const arena = add_arena(segment, "mine", 0, 0);
     DeviceRecord* const device = add_device(segment, "mine", 0, "cuda:0");
-    ScopeRecord* const scope = segment.find_or_add_scope("mine");
+    ScopeRecord* const scope = segment.find_or_add<ScopeRecord>("mine");
     PlannedRecord* const planned = add_planned(segment, "mine");
     ASSERT_NE(segment.other<PlannedRecord>(), nullptr);
     EXPECT_EQ(planned, segment.other<PlannedRecord>() + 1);
@@ -318,9 +327,9 @@ TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
     EXPECT_EQ(moved(), 2U);
     segment.remove(*device);
     EXPECT_EQ(moved(), 2U);
-    segment.find_or_add_scope("scope");
+    segment.find_or_add<ScopeRecord>("scope");
     EXPECT_EQ(moved(), 2U);
-    segment.find_or_add_scope("scope");
+    segment.find_or_add<ScopeRecord>("scope");
     EXPECT_EQ(moved(), 0U) << "it exists already";
     segment.remove(*counters);
     EXPECT_EQ(moved(), 2U);
@@ -447,14 +456,15 @@ TEST(Segment, CountsObjectsLeftOutBeforeCreation) {
 
 TEST(Segment, ScopesOfSameNameShareRecord) {
     OwnSegment segment;
-    ScopeRecord* const forward = segment.find_or_add_scope("forward");
-    ScopeRecord* const backward = segment.find_or_add_scope("backward");
+    ScopeRecord* const forward = segment.find_or_add<ScopeRecord>("forward");
+    ScopeRecord* const backward = segment.find_or_add<ScopeRecord>("backward");
     EXPECT_NE(forward, backward);
-    EXPECT_EQ(segment.find_or_add_scope("forward"), forward);
+    EXPECT_EQ(segment.find_or_add<ScopeRecord>("forward"), forward);
     EXPECT_EQ(text(forward->name), "forward");
     EXPECT_NE(forward->id, backward->id);
     const std::string a(60, 'a');
-    EXPECT_EQ(segment.find_or_add_scope(a), segment.find_or_add_scope(a.substr(0, 50)))
+    EXPECT_EQ(segment.find_or_add<ScopeRecord>(a),
+              segment.find_or_add<ScopeRecord>(a.substr(0, 50)))
         << "only the stored part of a name counts";
 }
 
@@ -462,13 +472,13 @@ TEST(Segment, ExcessScopesShareOther) {
     OwnSegment segment;
     std::set<ScopeRecord*> records;
     for (int i = 0; i < 64; ++i) {
-        records.insert(segment.find_or_add_scope("scope " + std::to_string(i)));
+        records.insert(segment.find_or_add<ScopeRecord>("scope " + std::to_string(i)));
     }
     EXPECT_EQ(records.size(), 64U);
-    ScopeRecord* const other = segment.find_or_add_scope("one more");
+    ScopeRecord* const other = segment.find_or_add<ScopeRecord>("one more");
     EXPECT_EQ(text(other->name), "other");
     EXPECT_EQ(records.count(other), 0U);
-    EXPECT_EQ(segment.find_or_add_scope("scope 63") - other, 64);
+    EXPECT_EQ(segment.find_or_add<ScopeRecord>("scope 63") - other, 64);
 }
 
 // Concurrent readers ----------------------------------------------------------------------------

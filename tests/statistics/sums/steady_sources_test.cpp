@@ -58,7 +58,7 @@ TEST(SteadySources, HitsDoNotDecrease) {
 TEST(SteadySources, BytesOfFinerSizesAreExactAtRest) {
     SteadySources sources;
     std::vector<PoolStatistics> pools;
-    for (const auto [hits, misses] : {std::pair{9, 1}, {8, 2}, {9, 2}}) {
+    for (const auto& [hits, misses] : {std::pair{9, 1}, {8, 2}, {9, 2}}) {
         pools = {pool_with(1, static_cast<std::uint64_t>(hits), static_cast<std::uint64_t>(misses),
                            static_cast<std::uint64_t>(misses))};
         pools[0].buckets[0].allocated_bytes = pools[0].allocations * 48;
@@ -74,8 +74,8 @@ TEST(SteadySources, AllocationsFromSpansDoNotDecrease) {
     sources.steady(pools);
     pools = {pool_with(1, 0, 10, 6)};
     sources.steady(pools);
-    EXPECT_EQ(sources_of(pools[0]).spans, 6U);
-    EXPECT_EQ(sources_of(pools[0]).depots, 6U);
+    EXPECT_EQ(sources_of(pools[0])[spans], 6U);
+    EXPECT_EQ(sources_of(pools[0])[depots], 6U);
 }
 
 TEST(SteadySources, PoolsAreTrackedSeparatelyAndForgotten) {

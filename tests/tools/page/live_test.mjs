@@ -77,8 +77,8 @@ for (const width of [1280, 400]) {
       await seesRounds(page, 5);
       await page.getByText('crest').first().waitFor();
       await picture(page, `serve-${width}`);
-      await page.locator('#scopes').getByText('rise').waitFor();
-      await page.locator('#arenas').getByText('tensors batch').waitFor();
+      await page.locator('#kind-scopes').getByText('rise').waitFor();
+      await page.locator('#kind-arenas').getByText('tensors batch').waitFor();
 
       await page.locator('#process').selectOption(String(second.pid));
       await poolButton(page, 'weights').waitFor();
@@ -105,7 +105,8 @@ test('a page opened late shows the history, also of ended processes', async () =
     await show(page, child);
     await inState(page, 'live');
     await seesRounds(page, 4);
-    assert.match(await textOf(page, '#device-words'), /in use\s+allocated_bytes\s+5\.00 MiB/);
+    await page.locator('#kind-devices .pick').first().click();
+    assert.match(await textOf(page, '#record'), /in_use_bytes\s+allocated_bytes\.all\.current\s+5\.00 MiB/);
     await page.reload();
     await inState(page, 'live');
     await page.locator('#ladder .chart').focus();

@@ -147,6 +147,47 @@ const scope = (name, peak_bytes, calls) => ({
   peak_bytes, out_of_order: 0,
 });
 
+/** A table as the server makes one. `columns`: `[title, show, what a record's cell is, sentence]`. */
+function table(name, of, title, records, columns) {
+  const depth = (record) => (record.parent ? 1 + depth(records.find(({ id }) => id === record.parent)) : 0);
+  return {
+    name, of, title, columns: columns.map(([column, show, , about = '']) => ({ title: column, show, about })),
+    rows: records.map((record, index) => ({
+      id: record.id ?? 0, record: index, depth: depth(record), cells: columns.map(([, , read]) => read(record)),
+    })),
+  };
+}
+
+const whole = (of) => of.hard_bytes || of.soft_bytes;
+const takes = (of) => of.compressed_bytes + of.spilled_bytes;
+
+function tablesOf(of) {
+  const named = ['NAME', 'name', ({ name }) => name];
+  const size = (title, field, show = 'size', about = '') => [title, show, (record) => record[field], about];
+  const arenas = [named, ['KIND', 'choice', ({ kind }) => kind], size('IN USE', 'used_bytes'), size('HIGHEST', 'used_bytes', 'highest')];
+  const budgets = new Map(of.budgets.map(({ id, name }) => [id, name]));
+  return [
+    table('arenas', 'arena', 'arenas', of.arenas, arenas),
+    table('scratches', 'arena', 'scratches', of.scratches, arenas),
+    table('devices', 'device', 'allocators of device memory', of.devices, [named, ['DEVICE', 'text', ({ device: on }) => on],
+      size('IN USE', 'in_use_bytes'), size('CAPACITY', 'capacity_bytes', 'size', 'About capacity_bytes.'),
+      ['HITS', 'part', (one) => [one.parked_hits + one.free_hits, one.allocations]], size('ALLOC/s', 'allocations', 'rate')]),
+    table('planned', 'planned', 'planned arenas', of.planned, [named, ['STATE', 'choice', ({ state }) => state],
+      size('BOUND', 'lower_bound_bytes'), size('POOL', 'pool_peak_bytes', 'size_if_known'), size('PLAN', 'plan_peak_bytes', 'size_if_known')]),
+    table('budgets', 'budget', 'budgets', of.budgets, [['BUDGET', 'name', ({ name }) => name], size('IN USE', 'in_use_bytes'),
+      size('HARD', 'hard_bytes', 'limit'), ['SHARE', 'part', (one) => [one.in_use_bytes, whole(one)]],
+      ['', 'bar', (one) => [one.in_use_bytes, whole(one)]], size('SOFT', 'soft_bytes', 'limit')]),
+    table('stashes', 'stash', 'at rest', of.stashes, [['AT REST', 'name', ({ name }) => name], ['KIND', 'choice', ({ kind }) => kind],
+      size('COUNT', 'tensors', 'count'), size('RESTING', 'stashed_bytes'), ['TAKES', 'size', takes],
+      ['RATIO', 'part', (one) => [takes(one), one.stashed_bytes]], size('STASH s', 'stash_ns', 'seconds'),
+      ['BUDGET', 'reference', (one) => budgets.get(one.budget) ?? 'none']]),
+    table('scopes', 'scope', 'scopes', of.scopes, [['SCOPE', 'name', ({ name }) => name], size('PEAK', 'peak_bytes'),
+      ['GROWTH', 'growth', (one) => one.allocated_bytes - one.deallocated_bytes]]),
+    table('device_streams', 'device_stream', 'streams of devices', of.device_streams, [size('STREAM', 'stream', 'number'), ['WHY', 'text', ({ text }) => text]]),
+    table('queues', 'queue', 'queues of batches', [{ id: 90, name: 'loader' }], [['QUEUE', 'name', ({ name }) => name]]),
+  ];
+}
+
 const workers = ['main', 'loader-0', 'loader-1', 'decode-0', 'decode-1', 'optimizer', 'logger'];
 
 export function snapshotOf(made, time) {
@@ -155,7 +196,7 @@ export function snapshotOf(made, time) {
   made.faults += Math.round(300 * wave(seconds * 2.3, 0));
   const rates = made.pools.map((one, index) => poolRates(one, made.totals[index], seconds));
   const pools = made.pools.map((one, index) => poolStatistics(one, made.totals[index], seconds));
-  return {
+  const moment = {
     time, rates: { seconds: 1, minor_faults: 300 * wave(seconds * 2.3, 0), pools: rates },
     snapshot: {
       version: 1, process: made.number, process_name: made.name, library_version: '0.1.0',
@@ -180,9 +221,10 @@ export function snapshotOf(made, time) {
         thread: made.number + index, pool: id, name, parked_bytes: Math.round((index + 1) * 40 * kib * wave(seconds, index)),
         allocations: 31_000 * (index + 1) + seconds * 700, deallocations: 30_900 * (index + 1) + seconds * 700,
       }))),
-      entries: made.entries,
+      entries: made.entries, queues: [{ id: 90, name: 'loader', batches: 7 }],
     },
   };
+  return { ...moment, tables: tablesOf(moment.snapshot) };
 }
 
 const happenings = [

@@ -135,37 +135,52 @@ test('shows one pool or the sum of all', async () => {
   });
 });
 
-test('shows the statistics of a device allocator beside PyTorch’s names', async () => {
+test('shows all values of the record that is chosen, beside PyTorch’s names', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
-    const row = (word) => page.locator('#device-words tr', { hasText: word }).first();
-    assert.match(await textOf(page, '#device-words h2'), /of activations on cuda:0/);
-    assert.match(await row('reserved_bytes').innerText(), /^capacity\s+reserved_bytes\s+41\.8 GiB\s+41\.8 GiB/);
-    assert.match(await row('num_alloc_retries').innerText(), /pressures\s+num_alloc_retries\s+2/);
-    const head = page.locator('#devices th', { hasText: 'capacity' });
+    assert.equal(await page.locator('#record').isVisible(), false);
+    const row = (word) => page.locator('#record tr', { hasText: word }).first();
+    await page.getByRole('button', { name: 'activations' }).click();
+    assert.match(await textOf(page, '#record h2'), /^activations, of allocators of device memory$/);
+    assert.match(await row('reserved_bytes').innerText(), /^capacity_bytes\s+reserved_bytes\.all\.current\s+41\.8 GiB/);
+    assert.match(await row('pressures').innerText(), /pressures\s+num_alloc_retries\s+2/);
+    const head = page.locator('#kind-devices th', { hasText: 'capacity' });
     assert.equal(await head.getAttribute('title'), 'About capacity_bytes.');
-    assert.match(await textOf(page, '#device-held'), /of activations on cuda:0[^]*stream 2 holds 64 MiB, of which 40 MiB are in use; 20 MiB that were freed have waited/);
+    assert.match(await textOf(page, '#kind-device_streams'), /stream 2 holds 64 MiB, of which 40 MiB are in use; 20 MiB that were freed have waited/);
     await page.getByRole('button', { name: 'staging' }).click();
-    assert.match(await textOf(page, '#device-words h2'), /of staging on cuda:0/);
+    assert.match(await textOf(page, '#record h2'), /^staging/);
     assert.match(await row('reserved_bytes').innerText(), /563 MiB/);
+    await page.getByRole('button', { name: 'forward' }).click();
+    assert.match(await textOf(page, '#record h2'), /^forward, of scopes$/, 'its record has no number');
   });
 });
 
-test('shows the peaks of a planned arena beside the lower bound', async () => {
+test('shows records as their tables describe them', async () => {
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
-    const row = (word) => page.locator('#planned-peaks tr', { hasText: word }).first();
-    assert.match(await textOf(page, '#planned-peaks h2'), /of training step/);
-    assert.match(await row('lower bound').innerText(), /310 MiB\s*$/);
-    assert.match(await row('pool’s peak').innerText(), /388 MiB\s+\+25\.2 %/);
-    assert.match(await row('plan’s peak').innerText(), /311 MiB\s+\+0\.3 %/);
-    assert.match(await textOf(page, '#planned'), /training step\s+serving\s+310 MiB\s+388 MiB\s+311 MiB/);
-    assert.match(await textOf(page, '#planned-peaks .facts'), /missed: too large\s*3/);
-    await page.getByRole('button', { name: 'validation' }).click();
-    assert.match(await textOf(page, '#planned-peaks h2'), /of validation/);
-    assert.match(await row('plan’s peak').innerText(), /–/);
+    assert.match(await textOf(page, '#kind-planned'), /training step\s+serving\s+310 MiB\s+388 MiB\s+311 MiB/);
+    assert.match(await textOf(page, '#kind-planned'), /validation\s+learning\s+110 MiB\s+148 MiB\s+–/);
+    const row = (name) => page.locator('#kind-stashes tr', { hasText: name }).first().innerText();
+    assert.match(await row('embeddings'), /frozen\s+1\s+252 MiB\s+1\d\d MiB\s+6\d\.\d %\s+5.50 s\s+model/);
+    assert.match(await row('optimizer state'), /stashes\s+12\s+512 MiB\s+4\d\d MiB\s+\d\d\.\d %\s+5\.50 s\s+none/);
+    await page.locator('#kind-stashes th button', { hasText: 'takes' }).click();
+    assert.deepEqual(await page.locator('#kind-stashes tbody td.name').allInnerTexts(), ['optimizer state', 'images', 'embeddings']);
+    await page.getByRole('button', { name: 'loader' }).last().click();
+    assert.match(await textOf(page, '#record h2'), /^loader, of queues of batches$/, 'a kind that the page has never heard of');
+    assert.match(await textOf(page, '#record'), /batches\s+7/);
+  });
+});
+
+test('shows how fast the numbers of a record grow, and how high they were', async () => {
+  server.add(makeProcess(4711, 'train'));
+  await open({}, async (page) => {
+    await live(page);
+    const rates = () => page.locator('#kind-devices tbody tr').first().locator('td').last().innerText();
+    await changed(rates, await rates(), async () => server.tick());
+    assert.match(await rates(), /^[\d,.]+( k)?$/);
+    assert.match(await textOf(page, '#kind-arenas thead'), /highest/);
   });
 });
 
@@ -173,61 +188,31 @@ test('shows the budgets as an indented tree, with their use against the limits',
   server.add(makeProcess(4711, 'train'));
   await open({}, async (page) => {
     await live(page);
-    const names = await page.locator('#budgets tbody td.name').allInnerTexts();
-    assert.deepEqual(names, ['process', 'loader', 'images', 'records', 'model', 'request 4711']);
-    const indents = await page.locator('#budgets tbody td.name').evaluateAll(
-      (cells) => cells.map((cell) => parseFloat(getComputedStyle(cell).paddingLeft)));
-    assert.deepEqual(indents.map((one) => (one - indents[0]) / 16), [0, 1, 2, 2, 1, 2]);
-    const row = (name) => page.locator('#budgets tr', { hasText: name }).first().innerText();
-    assert.match(await row('loader'), /17\d MiB\s+6\d\.\d %\s+192 MiB\s+256 MiB\s+256 MiB\s+0\s+41\s+900 MiB/);
-    assert.match(await row('records'), /–\s+none\s+none/);
-    const bars = await page.locator('#budgets .budget-use').evaluateAll((all) => all.map((bar) => ({
-      used: bar.children[0].getBoundingClientRect().width / bar.getBoundingClientRect().width,
-      soft: bar.children[2].hidden ? null : parseFloat(bar.children[2].style.left),
-    })));
-    assert.ok(Math.abs(bars[1].used - 175 / 256) < 0.02, `${bars[1].used}`);
-    assert.deepEqual(bars.map(({ soft }) => soft), [null, 75, null, null, 100, null]);
+    const names = await page.locator('#kind-budgets tbody td.name').allTextContents();
+    const step = '\u2003';
+    assert.deepEqual(names, ['process', `${step}loader`, `${step}${step}images`, `${step}${step}records`, `${step}model`, `${step}${step}request 4711`]);
+    const row = (name) => page.locator('#kind-budgets tr', { hasText: name }).first().innerText();
+    assert.match(await row('loader'), /17\d MiB\s+256 MiB\s+6\d\.\d %\s+192 MiB/);
+    assert.match(await row('records'), /none\s+–\s+none/);
+    const used = await page.locator('#kind-budgets .bar-line').evaluateAll((all) => all.map((bar) =>
+      bar.children[0].getBoundingClientRect().width / bar.getBoundingClientRect().width));
+    assert.ok(Math.abs(used[1] - 175 / 256) < 0.02, `${used[1]}`);
   });
 });
 
-test('shows what rests, where, and which budget is charged', async () => {
-  server.add(makeProcess(4711, 'train'));
-  await open({}, async (page) => {
-    await live(page);
-    const row = (name) => page.locator('#stashes tr', { hasText: name }).first().innerText();
-    assert.match(await row('embeddings'), /frozen\s+model\s+1\s+4.00 MiB\s+252 MiB\s+1\d\d MiB\s+6\d\.\d %\s+31\s+5.50 s\s+2.25 s/);
-    assert.match(await row('optimizer state'), /stashes\s+none\s+12\s+0 B\s+512 MiB/);
-    const widths = await page.locator('#stashes .stash-places').first().evaluate((bar) =>
-      [...bar.children].map((part) => part.getBoundingClientRect().width / bar.getBoundingClientRect().width));
-    [90 / 710, 150 / 710, 110 / 710].forEach((part, index) => assert.ok(Math.abs(widths[index] - part) < 0.02, `${widths}`));
-    await page.locator('#stashes th button', { hasText: 'takes' }).click();
-    assert.deepEqual(await page.locator('#stashes tbody td.name').allInnerTexts(), ['optimizer state', 'images', 'embeddings']);
-  });
-});
-
-test('hides the panels of planned arenas, budgets and what rests if there are none', async () => {
+test('hides the panels of kinds without records', async () => {
   const made = makeProcess(4711, 'train');
   made.planned = [];
   made.budgets = [];
   made.stashes = [];
-  server.add(made);
-  await open({}, async (page) => {
-    await live(page);
-    assert.equal(await page.locator('#planned').isVisible(), false);
-    assert.equal(await page.locator('#budgets').isVisible(), false);
-    assert.equal(await page.locator('#stashes').isVisible(), false);
-    assert.equal(await page.locator('#planned-peaks').isVisible(), false);
-  });
-});
-
-test('hides the panel of devices if there are none', async () => {
-  const made = makeProcess(4711, 'train');
   made.devices = [];
   server.add(made);
   await open({}, async (page) => {
     await live(page);
-    assert.equal(await page.locator('#devices').isVisible(), false);
-    assert.equal(await page.locator('#device-words').isVisible(), false);
+    for (const kind of ['planned', 'budgets', 'stashes', 'devices', 'device_streams']) {
+      assert.equal(await page.locator(`#kind-${kind}`).isVisible(), false, kind);
+    }
+    assert.equal(await page.locator('#kind-arenas').isVisible(), true);
   });
 });
 
@@ -404,7 +389,7 @@ test('shows the focus, in the order of the page', async () => {
   await open({}, async (page) => {
     await live(page);
     const seen = [];
-    for (let times = 0; times < 75; ++times) {
+    for (let times = 0; times < 120; ++times) {
       await page.keyboard.press('Tab');
       const [name, outline] = await page.evaluate(() => {
         const { activeElement: one } = document;
@@ -415,7 +400,7 @@ test('shows the focus, in the order of the page', async () => {
     }
     const order = [...new Set(seen)].filter((name) => name !== 'BODY');
     assert.deepEqual(order.slice(1, 8), ['process', 'pool', 'window', 'hold', 'theme', 'ladder', 'pools']);
-    assert.ok(['sources', 'rounding', 'buckets', 'scopes', 'threads', 'events'].every((name) => order.includes(name)), order.join());
+    assert.ok(['sources', 'rounding', 'buckets', 'kind-scopes', 'threads', 'events'].every((name) => order.includes(name)), order.join());
   });
 });
 

@@ -19,6 +19,14 @@ export function setText(where, text) {
   if (where.textContent !== text) where.textContent = text;
 }
 
+/** Draws a fraction as a bar in a cell of a table. */
+export function drawPart(cell, part) {
+  const bar = cell.firstElementChild ??
+    cell.appendChild(element('div', { class: 'bar-line' }, [element('i', { class: 'in-use' })]));
+  fill(bar.firstElementChild, part);
+  bar.classList.toggle('over', part > 1);
+}
+
 /** Fills a bar up to a fraction from 0 to 1. */
 export function fill(bar, part) {
   const percent = Number.isFinite(part) ? Math.max(0, Math.min(1, part)) * 100 : 0;

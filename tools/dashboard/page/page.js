@@ -98,8 +98,8 @@ const connection = new Connection({
     events.clear();
     show();
   },
-  snapshot: ({ time, snapshot, rates }) => {
-    known = { ...known, time, snapshot, rates };
+  snapshot: ({ time, snapshot, rates, tables }) => {
+    known = { ...known, time, snapshot, rates, tables };
     if (pool !== everything && !snapshot.pools.some(({ id }) => id === pool)) pool = everything;
     known.history.add(time, snapshot, rates);
     showLive();

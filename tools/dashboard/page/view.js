@@ -1,14 +1,11 @@
 // All panels, filled from the data of one moment.
 
 import { Buckets } from './panels/buckets.js';
-import { Budgets } from './panels/budgets.js';
-import { Stashes } from './panels/stashes.js';
 import { makeCharts } from './panels/charts.js';
-import { Devices } from './panels/devices.js';
 import { makeAbout, makeLarge } from './panels/facts.js';
-import { Planned } from './panels/planned.js';
 import { Headline } from './panels/headline.js';
-import { makeArenas, makePools, makeScopes, makeThreads } from './panels/tables.js';
+import { Kinds } from './panels/kinds.js';
+import { makePools, makeThreads } from './panels/tables.js';
 import { byId } from './elements.js';
 import { chosenStatistics, chosenThreads, everything } from './statistics.js';
 import { kept_seconds } from './history.js';
@@ -28,12 +25,7 @@ export class View {
   #buckets = new Buckets();
   #large = makeLarge();
   #about = makeAbout();
-  #scopes = makeScopes();
-  #arenas = makeArenas();
-  #devices = new Devices();
-  #planned = new Planned();
-  #budgets = new Budgets();
-  #stashes = new Stashes();
+  #kinds = new Kinds(byId('kinds'));
   #threads = makeThreads();
   #pools;
   seconds = kept_seconds;
@@ -42,8 +34,8 @@ export class View {
 
   recolour() { for (const chart of this.#charts) chart.redraw(); }
 
-  /** Shows `{snapshot, rates, history, pool, latest}`; the snapshot may be null. */
-  show({ snapshot, rates, history, pool, latest }) {
+  /** Shows `{time, snapshot, rates, tables, history, pool, latest}`; the snapshot may be null. */
+  show({ time, snapshot, rates, tables, history, pool, latest }) {
     const statistics = chosenStatistics(snapshot, rates, pool);
     const series = history.series(pool);
     const since = beginning(series.t, this.seconds);
@@ -53,6 +45,7 @@ export class View {
     this.#buckets.update(statistics.pool);
     this.#large.update(statistics.pool?.large);
     this.#about.update(snapshot);
+    this.#kinds.update(tables ?? [], snapshot, time);
     this.#showTables(snapshot, pool);
   }
 
@@ -61,12 +54,6 @@ export class View {
     const sum = chosenStatistics(snapshot, null, everything).pool;
     const all = sum ? [{ ...sum, id: everything, name: 'all pools' }] : [];
     this.#pools.update([...all, ...pools], ({ id }) => id === choice);
-    this.#scopes.update(snapshot?.scopes ?? []);
-    this.#arenas.update([...(snapshot?.arenas ?? []), ...(snapshot?.scratches ?? [])]);
-    this.#planned.update(snapshot?.planned ?? []);
-    this.#budgets.update(snapshot?.budgets ?? []);
-    this.#stashes.update(snapshot?.stashes ?? [], snapshot?.budgets ?? []);
-    this.#devices.update(snapshot?.devices ?? [], snapshot?.device_streams ?? []);
     this.#threads.update(chosenThreads(snapshot, choice));
   }
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <nlohmann/json.hpp>

@@ -1,11 +1,7 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
-
-#include <tensorpool/timeline.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"

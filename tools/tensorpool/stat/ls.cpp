@@ -1,19 +1,34 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
-#include <tensorpool/statistics_reader.hpp>
+#include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
+#include "common/table.hpp"
 #include "common/target.hpp"
+#include "common/totals.hpp"
 #include "stat/process_list.hpp"
 
 namespace tensorpool::command {
 namespace {
 
-/// Wider than any terminal, so that piped output loses no column.
-constexpr std::size_t width = 400;
+std::vector<Cell> cells_of(const ListedProcess& listed, Sizes sizes) {
+    const Totals totals = add_up(*listed.snapshot);
+    const std::string limit =
+        totals.limit_bytes == 0 ? "none" : format_size(totals.limit_bytes, sizes);
+    return {{shown_name(listed.process.name, listed.process.process)},
+            {std::to_string(listed.process.process)},
+            {std::to_string(listed.snapshot->pools.size())},
+            {std::to_string(listed.snapshot->arenas.size() + listed.snapshot->scratches.size() +
+                            listed.snapshot->planned.size())},
+            {format_size(totals.in_use_bytes, sizes)},
+            {format_size(totals.capacity_bytes, sizes)},
+            {format_size(totals.peak_bytes, sizes)},
+            {limit},
+            {std::to_string(listed.snapshot->devices.size())},
+            {format_size(totals.device_in_use_bytes, sizes)},
+            {format_size(totals.device_capacity_bytes, sizes)}};
+}
 
 ListedProcess look_at(ObservedProcess process) {
     if (!process.readable) return {std::move(process), std::nullopt};
@@ -39,7 +54,7 @@ int list(const Settings& settings) {
             "No process with a pool is visible; `tensorpool doctor` shows "
             "possible reasons.");
     } else {
-        std::string text = list_text(processes, sizes_of(settings), width);
+        std::string text = list_text(processes, sizes_of(settings), any_width);
         text.pop_back();
         print_line(text);
     }
@@ -47,6 +62,44 @@ int list(const Settings& settings) {
 }
 
 }  // namespace
+
+std::string list_text(const std::vector<ListedProcess>& processes, Sizes sizes, std::size_t width) {
+    Table table;
+    table.columns = {{"NAME", Side::left}, {"PID"},      {"POOLS"},  {"ARENAS"},
+                     {"IN USE"},           {"CAPACITY"}, {"PEAK"},   {"LIMIT"},
+                     {"DEVICES"},          {"DEV USE"},  {"DEV CAP"}};
+    std::string refused;
+    for (const ListedProcess& listed : processes) {
+        if (listed.snapshot) {
+            table.rows.push_back(cells_of(listed, sizes));
+        } else {
+            refused += fmt::format("{} ({}) cannot be read: {}\n", listed.process.process,
+                                   shown_name(listed.process.name, listed.process.process),
+                                   printable(listed.process.problem));
+        }
+    }
+    return (table.rows.empty() ? "" : table_text(table, width)) + refused;
+}
+
+std::string list_json(const ListedProcess& listed) {
+    nlohmann::ordered_json json = {{"process", listed.process.process},
+                                   {"name", listed.process.name},
+                                   {"readable", listed.snapshot.has_value()},
+                                   {"problem", listed.process.problem}};
+    if (listed.snapshot) {
+        const Totals totals = add_up(*listed.snapshot);
+        json["pools"] = listed.snapshot->pools.size();
+        json["arenas"] = listed.snapshot->arenas.size();
+        json["scratches"] = listed.snapshot->scratches.size();
+        json["planned"] = listed.snapshot->planned.size();
+        json["devices"] = listed.snapshot->devices.size();
+        for (const TotalMetric& metric : total_metrics) {
+            if (metric.is_memory) json[metric.name] = totals.*metric.value;
+        }
+    }
+    // A name that is not UTF-8 must not end the command.
+    return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
 
 CLI::App* add_ls(CLI::App& app, Settings& settings) {
     CLI::App* const command =

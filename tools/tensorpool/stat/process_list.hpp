@@ -3,11 +3,6 @@
 /// @file
 /// The output of `ls`.
 
-#include <optional>
-#include <string>
-#include <vector>
-
-#include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/units.hpp"

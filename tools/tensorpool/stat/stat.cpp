@@ -1,14 +1,10 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
-#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <sstream>
-#include <string>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
@@ -46,8 +42,20 @@ struct StatOptions {
     bool devices = false;
     bool planned = false;
     bool budgets = false;
+    std::string kind;
 
-    bool has_tables() const noexcept { return devices || planned || budgets; }
+    bool has_tables() const noexcept { return devices || !names().empty(); }
+    /// The groups of records that are shown.
+    RecordNames names() const {
+        if (devices) return {"devices", "device_streams"};
+        if (planned) return {"planned"};
+        if (budgets) return {"budgets", "stashes"};
+        return kind.empty() ? RecordNames() : RecordNames{kind};
+    }
+    std::string nothing() const {
+        if (planned) return "no planned arena now";
+        return budgets ? "no budget and nothing at rest now" : "no record of " + kind + " now";
+    }
 };
 
 /// The titles are repeated after this many lines.
@@ -103,15 +111,13 @@ private:
     void print(const ProcessSnapshot& snapshot) {
         const Sizes sizes = sizes_of(settings_);
         const bool first = lines_ == 0;
-        if (options_.planned) {
-            print_line(settings_.json ? stat_planned_json(snapshot)
-                                      : stat_planned(snapshot, sizes, first));
-        } else if (options_.budgets) {
-            print_line(settings_.json ? stat_budgets_json(snapshot)
-                                      : stat_budgets(snapshot, sizes, first));
+        if (settings_.json) {
+            print_line(stat_records_json(snapshot, options_.names()));
+        } else if (options_.devices) {
+            print_line(stat_devices(snapshot, sizes, first));
         } else {
-            print_line(settings_.json ? stat_devices_json(snapshot)
-                                      : stat_devices(snapshot, sizes, first));
+            const std::string text = stat_records(snapshot, options_.names(), sizes, first);
+            print_line(text.empty() ? options_.nothing() : text);
         }
         ++lines_;
     }
@@ -146,6 +152,20 @@ int print_statistics(const Settings& settings, const StatOptions& options) {
     return success;
 }
 
+/// Returns the titles of a table's columns with what they mean.
+std::string columns_text(const std::string& list) {
+    std::string text;
+    const std::vector<RecordGroup> groups = record_groups({});
+    for (const RecordGroup& group : groups) {
+        if (group.name != list) continue;
+        for (const RecordColumn& column : to_grid(groups, group).columns) {
+            if (column.about.empty() || column.title.empty()) continue;
+            text += fmt::format("{}{}: {}", text.empty() ? "" : " ", column.title, column.about);
+        }
+    }
+    return text;
+}
+
 }  // namespace
 
 CLI::App* add_stat(CLI::App& app, Settings& settings) {
@@ -164,12 +184,17 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         ->excludes("--pool")
         ->excludes("--devices")
         ->excludes("--planned");
+    command->add_option("--kind", options->kind, "Instead, all records of this kind")
+        ->option_text("KIND")
+        ->excludes("--pool")
+        ->excludes("--devices")
+        ->excludes("--planned")
+        ->excludes("--budgets");
     add_repetition_options(*command, options->repetition);
     add_output_options(*command, settings);
     command->footer(
         "Examples:\n"
         "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
-        "\n"
         "The first line is an average since its start. Status 3: the process ended.");
     settings.details["stat"] =
         "The columns are: memory in use by callers (in use), committed memory (capacity), the peak "
@@ -178,28 +203,16 @@ CLI::App* add_stat(CLI::App& app, Settings& settings) {
         "page faults per second, and the number of failed requests so far (failures). Sizes are "
         "sums over pools, arenas and scratches; rates are those of pools.\n\n"
         "With --devices, there is a table for each allocator of device memory or of pinned memory. "
-        "Its second column is the name of the metric in torch.cuda.memory_stats(): now is its "
-        "current, total its allocated.\n\n"
-        "With --planned, there is a row for each PlannedArena. BOUND is the maximum of bytes that "
-        "were alive at once in the learned requests, a lower bound for any allocator. POOL and "
-        "PLAN are the peaks of the pool and of the plan for the same requests. ABOVE is how far "
-        "the "
-        "plan exceeds the bound. SERVED requests came from the plan. MISSED requests deviated from "
-        "it and went to the pool, for the reasons LARGE, DISORDER, UNKNOWN and BUSY (still in "
-        "use). "
-        "HELD is the plan's memory, and FROM POOL the pool's memory in use through it.\n\n"
-        "With --budgets, there is a row for each Budget, indented below its parent. HARD and SOFT "
-        "are its limits, and SHARE is what is in use of the hard one, or else of the soft one. "
-        "REFUSED counts the requests that one of its limits refused, ASKED how often a holder was "
-        "asked for memory because of them, and RECLAIMED what holders gave.\n\n"
-        "Below it is a row for each name of stashes or frozen blocks, and for each StashedMap. "
-        "COUNT "
-        "is the number of tensors, IN MEM the bytes of those that are in memory, and RESTING those "
-        "of the others. TAKES is what the latter take, compressed or IN FILES, and RATIO its part "
-        "of "
-        "RESTING. MISSES counts the requests and page faults that found a tensor at rest, RESTORES "
-        "the tensors that were brought back as a whole. STASH and BACK are the seconds that this "
-        "took, and BUDGET is charged for what rests in memory.\n";
+        "Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
+        "With --planned, there is a row for each PlannedArena. " +
+        columns_text("planned") +
+        "\n\nWith --budgets, there is a row for each Budget, indented below its parent. " +
+        columns_text("budgets") +
+        "\n\nBelow it is a row for each name of stashes or frozen blocks, and for each "
+        "StashedMap. " +
+        columns_text("stashes") +
+        "\n\nWith --kind, there is a row for each record of a kind, named as in JSON: arenas, "
+        "scopes, or one that only the process knows.\n";
     command->callback([&settings, options] {
         settings.run = [&settings, options] { return print_statistics(settings, *options); };
     });

@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "common/budget_table.hpp"
-#include "common/device_names.hpp"
-#include "common/planned_table.hpp"
-#include "common/printable.hpp"
-#include "common/stash_table.hpp"
+#include <algorithm>
+
+#include "common/record_table.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -17,23 +15,6 @@ constexpr std::size_t table_width = 120;
 
 std::size_t size_width(Sizes sizes) {
     return sizes == Sizes::bytes ? 14 : 9;
-}
-
-template <class Statistics>
-std::string array_json(const std::vector<Statistics>& all) {
-    std::string text = "[";
-    for (const Statistics& one : all) {
-        if (&one != &all.front()) text += ',';
-        text += to_json(one);
-    }
-    return text + ']';
-}
-
-template <class Statistics>
-std::string list_json(const ProcessSnapshot& snapshot, const char* name,
-                      const std::vector<Statistics>& all) {
-    return fmt::format(R"({{"process":{},"time_unix_ns":{},"{}":{}}})", snapshot.process,
-                       snapshot.time_unix_ns, name, array_json(all));
 }
 
 std::string table_text(const Table& table, bool is_first) {
@@ -112,13 +93,13 @@ std::string stat_json(const StatSample& sample) {
 }
 
 std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
+    const std::vector<RecordGroup> groups = record_groups(snapshot);
+    const RecordGroup& devices = *std::ranges::find(groups, "devices", &RecordGroup::name);
     std::string text;
-    for (const DeviceStatistics& device : snapshot.devices) {
+    for (const RecordGroup::Record& device : devices.records) {
         if (!is_first || !text.empty()) text += '\n';
-        text += fmt::format("{} on {}\n", printable(device.name), printable(device.device));
-        for (const std::string& line : lay_out(device_names_table(device, sizes), table_width)) {
-            text += line + '\n';
-        }
+        text += fmt::format("{} on {}\n", printable(device.name), printable(device.text)) +
+                table_text(details_table(devices, device, sizes), true) + '\n';
         for (const DeviceStreamStatistics& stream : snapshot.device_streams) {
             if (stream.device == device.id) text += in_two_lines(to_text(stream)) + '\n';
         }
@@ -128,40 +109,27 @@ std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_f
     return text;
 }
 
-std::string stat_devices_json(const ProcessSnapshot& snapshot) {
-    std::string text = list_json(snapshot, "devices", snapshot.devices);
-    text.pop_back();
-    return text + ",\"device_streams\":" + array_json(snapshot.device_streams) + '}';
-}
-
-std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
-    if (snapshot.planned.empty()) return "no planned arena now";
-    return table_text(planned_table(snapshot.planned, sizes), is_first);
-}
-
-std::string stat_planned_json(const ProcessSnapshot& snapshot) {
-    return list_json(snapshot, "planned", snapshot.planned);
-}
-
-std::string stat_budgets(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first) {
-    if (snapshot.budgets.empty() && snapshot.stashes.empty()) {
-        return "no budget and nothing at rest now";
-    }
+std::string stat_records(const ProcessSnapshot& snapshot, const RecordNames& names, Sizes sizes,
+                         bool is_first) {
+    const std::vector<RecordGroup> groups = record_groups(snapshot);
     std::string text;
-    if (!snapshot.budgets.empty()) {
-        text = table_text(budget_table(snapshot.budgets, sizes), is_first);
-    }
-    if (!snapshot.stashes.empty()) {
+    for (const std::string_view& name : names) {
+        const Table table = record_table(groups, {&name, 1}, sizes);
+        if (table.rows.empty()) continue;
         if (!text.empty()) text += '\n';
-        text += table_text(stash_table(snapshot, sizes), is_first && text.empty());
+        text += table_text(table, is_first && text.empty());
     }
     return text;
 }
 
-std::string stat_budgets_json(const ProcessSnapshot& snapshot) {
-    std::string text = list_json(snapshot, "budgets", snapshot.budgets);
-    text.pop_back();
-    return text + ",\"stashes\":" + array_json(snapshot.stashes) + '}';
+std::string stat_records_json(const ProcessSnapshot& snapshot, const RecordNames& names) {
+    std::string text =
+        fmt::format(R"({{"process":{},"time_unix_ns":{})", snapshot.process, snapshot.time_unix_ns);
+    for (const RecordGroup& group : record_groups(snapshot)) {
+        if (std::ranges::find(names, group.name) == names.end()) continue;
+        text += fmt::format(R"(,"{}":{})", group.name, to_json(group));
+    }
+    return text + '}';
 }
 
 }  // namespace tensorpool::command

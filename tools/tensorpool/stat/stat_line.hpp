@@ -3,10 +3,6 @@
 /// @file
 /// The lines that `stat` prints.
 
-#include <string>
-
-#include <tensorpool/process_snapshot.hpp>
-
 #include "common/totals.hpp"
 #include "common/units.hpp"
 
@@ -33,19 +29,13 @@ std::string stat_json(const StatSample& sample);
 /// Returns a table for each device allocator, with PyTorch's names beside ours. An empty line
 /// precedes all samples but the first. There is no newline at the end.
 std::string stat_devices(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
-/// Returns `{"process":...,"time_unix_ns":...,"devices":[...]}`, with `to_json` of each device.
-std::string stat_devices_json(const ProcessSnapshot& snapshot);
-
-/// Returns a table of the planned arenas. An empty line precedes all samples but the first.
-std::string stat_planned(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
-/// Returns `{"process":...,"time_unix_ns":...,"planned":[...]}`, with `to_json` of each arena.
-std::string stat_planned_json(const ProcessSnapshot& snapshot);
-
-/// Returns the tree of budgets, and below it a table of what rests. An empty line precedes each
-/// table but the first.
-std::string stat_budgets(const ProcessSnapshot& snapshot, Sizes sizes, bool is_first);
-/// Returns `{"process":...,"time_unix_ns":...,"budgets":[...],"stashes":[...]}`, with `to_json` of
-/// each.
-std::string stat_budgets_json(const ProcessSnapshot& snapshot);
+/// The names of groups of records, as in JSON.
+using RecordNames = std::vector<std::string_view>;
+/// Returns a table for each group that has records. An empty line precedes each table but the
+/// first. Returns "" without records.
+std::string stat_records(const ProcessSnapshot& snapshot, const RecordNames& names, Sizes sizes,
+                         bool is_first);
+/// Returns `{"process":...,"time_unix_ns":...,"planned":[...]}`, with a list for each group.
+std::string stat_records_json(const ProcessSnapshot& snapshot, const RecordNames& names);
 
 }  // namespace tensorpool::command

@@ -1,14 +1,11 @@
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
-
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
 #include "common/totals.hpp"
-#include "top/top_screen.hpp"
 #include "top/top_tables.hpp"
 #include "top/top_terminal.hpp"
 #include "top/top_watch.hpp"

@@ -2,19 +2,32 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
 #include <utility>
 
+#include "common/record_table.hpp"
 #include "common/totals.hpp"
 
 namespace tensorpool::command {
 namespace {
 
-void record_pool(const PoolStatistics& pool, Highest& highest) {
-    highest.record(pool_key(pool.id), pool.in_use_bytes);
+void record_buckets(const PoolStatistics& pool, Highest& highest) {
     for (unsigned bucket = 0; bucket < pool.buckets.size(); ++bucket) {
         highest.record(bucket_key(pool.id, bucket), pool.buckets[bucket].in_use_bytes);
     }
     highest.record(bucket_key(pool.id, detail::bucket_count), pool.large.in_use_bytes);
+}
+
+/// Records what a column shows the highest value of.
+void record_highest(const std::vector<RecordGroup>& groups, const RecordGroup& group,
+                    Highest& highest) {
+    const RecordGrid grid = to_grid(groups, group);
+    for (std::size_t i = 0; i < grid.columns.size(); ++i) {
+        if (grid.columns[i].show != RecordColumn::Show::highest) continue;
+        for (const RecordRow& row : grid.rows) {
+            highest.record(record_key(grid.of, group.records[row.record].id), row.cells[i].number);
+        }
+    }
 }
 
 void count_from_now(WatchedSites& sites) {
@@ -30,40 +43,21 @@ std::string process_key(std::uint64_t process) {
     return fmt::format("process {}", process);
 }
 
-std::string pool_key(std::uint64_t pool) {
-    return fmt::format("pool {}", pool);
-}
-
 std::string bucket_key(std::uint64_t pool, unsigned bucket) {
     return fmt::format("bucket {} {}", pool, bucket);
 }
 
-std::string arena_key(std::uint64_t arena) {
-    return fmt::format("arena {}", arena);
-}
-
-std::string device_key(std::uint64_t device) {
-    return fmt::format("device {}", device);
-}
-
-std::string thread_key(std::uint64_t thread, std::uint64_t pool) {
-    return fmt::format("thread {} {}", thread, pool);
+std::vector<RecordGroup> groups_of(const ProcessSnapshot& snapshot) {
+    std::vector<RecordGroup> groups = pool_groups(snapshot);
+    std::ranges::move(record_groups(snapshot), std::back_inserter(groups));
+    return groups;
 }
 
 void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest) {
     highest.record(process_key(snapshot.process), add_up(snapshot).in_use_bytes);
-    for (const PoolStatistics& pool : snapshot.pools) record_pool(pool, highest);
-    for (const auto* const kind : {&snapshot.arenas, &snapshot.scratches}) {
-        for (const ArenaStatistics& arena : *kind) {
-            highest.record(arena_key(arena.id), arena.used_bytes);
-        }
-    }
-    for (const DeviceStatistics& device : snapshot.devices) {
-        highest.record(device_key(device.id), device.in_use_bytes);
-    }
-    for (const ThreadStatistics& thread : snapshot.threads) {
-        highest.record(thread_key(thread.thread, thread.pool), thread.parked_bytes);
-    }
+    for (const PoolStatistics& pool : snapshot.pools) record_buckets(pool, highest);
+    const std::vector<RecordGroup> groups = groups_of(snapshot);
+    for (const RecordGroup& group : groups) record_highest(groups, group, highest);
     watched.before = std::exchange(watched.now, std::move(snapshot));
 }
 

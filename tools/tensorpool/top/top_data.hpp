@@ -3,20 +3,38 @@
 /// @file
 /// The data that `top` shows, and the highest values it has seen.
 
-#include <cstdint>
-#include <optional>
-#include <string>
-#include <unordered_map>
-#include <vector>
-
-#include <tensorpool/process_snapshot.hpp>
 #include <tensorpool/statistics_reader.hpp>
-#include <tensorpool/timeline.hpp>
 
 #include "formats/profile/named_profile.hpp"
-#include "top/highest.hpp"
 
 namespace tensorpool::command {
+
+/// The highest values that this reader has seen. They are kept here, because readers never write to
+/// the segment.
+class Highest {
+public:
+    void record(const std::string& key, std::uint64_t value) {
+        Seen& seen = seen_[key];
+        seen.last = value;
+        seen.highest = std::max(seen.highest, value);
+    }
+    /// Makes the last value of each key its highest.
+    void reset() {
+        for (auto& [key, seen] : seen_) seen.highest = seen.last;
+    }
+    /// Returns the highest value since the last reset.
+    std::uint64_t get(const std::string& key) const {
+        const auto found = seen_.find(key);
+        return found == seen_.end() ? 0 : found->second.highest;
+    }
+
+private:
+    struct Seen {
+        std::uint64_t last = 0;
+        std::uint64_t highest = 0;
+    };
+    std::map<std::string, Seen> seen_;
+};
 
 /// The last two snapshots of a process.
 struct WatchedProcess {
@@ -42,13 +60,12 @@ struct TopData {
     Highest highest;
 };
 
-// Keys of `highest`.
+// Keys of `highest`; those of records are made by `record_key`.
 std::string process_key(std::uint64_t process);
-std::string pool_key(std::uint64_t pool);
 std::string bucket_key(std::uint64_t pool, unsigned bucket);
-std::string arena_key(std::uint64_t arena);
-std::string device_key(std::uint64_t device);
-std::string thread_key(std::uint64_t thread, std::uint64_t pool);
+
+/// Returns the records of all kinds, including pools and threads.
+std::vector<RecordGroup> groups_of(const ProcessSnapshot& snapshot);
 
 /// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.
 void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);

@@ -2,14 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <array>
 #include <iterator>
 
-#include "common/printable.hpp"
+#include "common/target.hpp"
 #include "common/totals.hpp"
-#include "top/top_headline.hpp"
-#include "top/top_help.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {
@@ -17,15 +13,148 @@ namespace {
 
 using Lines = std::vector<ScreenLine>;
 
-constexpr std::array<const char*, view_count> view_names = {
-    "pr[o]cs",  "[p]ools", "[b]uckets", "[c]all-sites", "[s]copes",  "[t]hreads",
-    "[a]renas", "p[l]ans", "[d]evices", "bud[g]ets",    "resti[n]g", "[e]vents"};
+constexpr const char* no_process_text =
+    "No process with a pool is visible; the first one will be shown here. `tensorpool doctor` "
+    "shows possible reasons.";
 
-/// The views with their keys; the present view is in capitals.
-std::string tabs(const TopState& state) {
+Lines headline_of_all(const TopData& data, Sizes sizes) {
+    std::uint64_t in_use = 0;
+    std::uint64_t capacity = 0;
+    for (const WatchedProcess& watched : data.processes) {
+        if (!watched.now) continue;
+        const Totals totals = add_up(*watched.now);
+        in_use += totals.in_use_bytes;
+        capacity += totals.capacity_bytes;
+    }
+    return {{fmt::format("tensorpool top: {} {} with pools", data.processes.size(),
+                         data.processes.size() == 1 ? "process" : "processes"),
+             Style::title},
+            {fmt::format("in use {}  capacity {}", format_size(in_use, sizes),
+                         format_size(capacity, sizes)),
+             Style::plain}};
+}
+
+std::string memory_line(const TopData& data, const Totals& totals, Sizes sizes) {
+    const std::uint64_t process = data.chosen->process.process;
+    return fmt::format("in use {}  highest {}  capacity {}  limit {}  util {}",
+                       format_size(totals.in_use_bytes, sizes),
+                       format_size(data.highest.get(process_key(process)), sizes),
+                       format_size(totals.capacity_bytes, sizes),
+                       totals.limit_bytes == 0 ? "none" : format_size(totals.limit_bytes, sizes),
+                       format_part(ratio(totals.in_use_bytes, totals.capacity_bytes)));
+}
+
+std::string rates_line(const WatchedProcess& watched, const Totals& totals) {
+    TotalRates rates;
+    if (watched.before) rates = add_up(difference(*watched.before, *watched.now));
+    return fmt::format("allocs/s {}  frees/s {}  hits {}  faults/s {}  failed {}  checks {}",
+                       format_count(rates.allocations), format_count(rates.deallocations),
+                       format_part(rates.hit_ratio), format_count(rates.faults),
+                       format_count(static_cast<double>(totals.failures)),
+                       format_count(static_cast<double>(totals.checks)));
+}
+
+std::string left_out_text(const std::map<std::string, std::uint64_t>& left_out) {
+    std::string text;
+    for (const auto& [list, number] : left_out) {
+        if (number == 0) continue;
+        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", number, printable(list));
+    }
+    if (text.empty()) return text;
+    return "Without a record in the segment, counted together as \"other\": " + text + '.';
+}
+
+/// Returns the chosen process and its totals, or in the view of all processes the totals of all.
+Lines headline(const TopData& data, const TopState& state) {
+    const Sizes sizes = state.plain_bytes ? Sizes::bytes : Sizes::iec;
+    if (state.view == View::processes) return headline_of_all(data, sizes);
+    if (!data.chosen) return {{"tensorpool top: no process", Style::title}};
+    const WatchedProcess& watched = *data.chosen;
+    const std::string name = shown_name(watched.process.name, watched.process.process);
+    Lines lines = {
+        {fmt::format("{} ({}){}", name, watched.process.process, watched.ended ? ", ended" : ""),
+         Style::title}};
+    if (!watched.now) return lines;
+    const Totals totals = add_up(*watched.now);
+    lines.front().text += ", tensorpool " + printable(watched.now->library_version);
+    lines.push_back({memory_line(data, totals, sizes), Style::plain});
+    lines.push_back({rates_line(watched, totals), Style::plain});
+    return lines;
+}
+
+std::string awaited_text(const TopData& data) {
+    std::vector<ObservedProcess> running;
+    for (const WatchedProcess& watched : data.processes) {
+        if (watched.now && !watched.ended) running.push_back(watched.process);
+    }
+    const std::string name = printable(data.awaited);
+    if (find_by_name(running, data.awaited).size() < 2) {
+        return fmt::format("Waiting for a process named {}.", name);
+    }
+    return fmt::format("Several processes match the name {}: press Enter on one of them.", name);
+}
+
+/// Returns notes about the chosen process: that it has ended, and limits of its statistics.
+std::vector<std::string> notes_of(const TopData& data) {
+    std::vector<std::string> notes;
+    const WatchedProcess& watched = *data.chosen;
+    if (watched.ended) {
+        notes.push_back(
+            fmt::format("The process {} has ended{} {}", watched.process.process,
+                        watched.now ? ": these are its last statistics." : ".",
+                        data.awaited.empty() ? "Press o for the others." : awaited_text(data)));
+    }
+    if (!watched.now) return notes;
+    const std::string left_out = left_out_text(watched.now->left_out);
+    if (!left_out.empty()) notes.push_back(left_out);
+    if (!watched.now->consistent) {
+        notes.push_back("Pools or threads change constantly: values may be inconsistent.");
+    }
+    return notes;
+}
+
+std::string unreadable_text(const WatchedProcess& watched) {
+    return fmt::format(
+        "{} ({}) {}", watched.process.process,
+        shown_name(watched.process.name, watched.process.process),
+        watched.ended ? "has ended." : "cannot be read: " + printable(watched.process.problem));
+}
+
+/// Returns the name of the record whose values are shown.
+std::string record_text(const TopData& data, const TopState& state) {
+    const ViewInfo& view = info_of(state.view);
+    if (!data.chosen || !data.chosen->now) return "";
+    for (const RecordGroup& group : groups_of(*data.chosen->now)) {
+        if (std::ranges::find(view.groups, group.name) == view.groups.end()) continue;
+        const auto found = std::ranges::find(group.records, state.record, &RecordGroup::Record::id);
+        if (found == group.records.end()) continue;
+        return fmt::format("{}{}; {} for the others", printable(found->name),
+                           found->text.empty() ? "" : " of " + printable(found->text), view.key);
+    }
+    return fmt::format("a record that was destroyed; {} for the others", view.key);
+}
+
+/// Returns the name of the pool, or "all pools".
+std::string pool_text(const TopData& data, std::uint64_t pool) {
+    if (pool == 0 || !data.chosen || !data.chosen->now) return "all pools";
+    const auto& pools = data.chosen->now->pools;
+    const auto found = std::ranges::find_if(pools, [&](const auto& p) { return p.id == pool; });
+    return found == pools.end() ? "a pool that was destroyed" : "pool " + printable(found->name);
+}
+
+/// Returns whether the process has records of kinds that this program does not know.
+bool has_others(const TopData& data) {
+    return data.chosen && data.chosen->now && !data.chosen->now->others.empty();
+}
+
+/// The views with their keys; the present view is in capitals. That of other kinds is left out if
+/// there are none.
+std::string tabs(const TopData& data, const TopState& state) {
     std::string text;
     for (std::size_t view = 0; view < view_count; ++view) {
-        std::string name = view_names[view];
+        const bool is_of_others = static_cast<View>(view) == View::others;
+        if (is_of_others && state.view != View::others && !has_others(data)) continue;
+        std::string name = views[view].tab;
         if (static_cast<std::size_t>(state.view) == view) {
             std::erase_if(name, [](char c) { return c == '[' || c == ']'; });
             std::ranges::transform(name, name.begin(),
@@ -66,33 +195,14 @@ Lines notes(const TopData& data, const TopState& state, std::size_t columns) {
 }
 
 std::string empty_text(const TopData& data, View view) {
-    switch (view) {
-        case View::pools:
-            if (data.chosen->now->arenas.empty() && data.chosen->now->scratches.empty()) {
-                return "This process has no pool now.";
-            }
-            return "This process has no pool now, only arenas: press a.";
-        case View::sites:
-            return data.sites ? "No allocation of this process has been sampled yet." : "";
-        case View::scopes:
-            return "No StatisticsScope has begun in this process.";
-        case View::threads:
-            return "No thread has used a pool.";
-        case View::arenas:
-            return "This process has no arena and no scratch now.";
-        case View::planned:
-            return "This process has no PlannedArena now.";
-        case View::devices:
-            return "This process has no allocator of device memory now.";
-        case View::budgets:
-            return "This process has no Budget now.";
-        case View::stashes:
-            return "Nothing of this process rests now: no Stash, no StashedMap, no frozen block.";
-        case View::events:
-            return "No events yet.";
-        default:
-            return "";
+    const ProcessSnapshot& now = *data.chosen->now;
+    if (view == View::pools && !(now.arenas.empty() && now.scratches.empty())) {
+        return "This process has no pool now, only arenas: press a.";
     }
+    if (view == View::sites && data.sites) {
+        return "No allocation of this process has been sampled yet.";
+    }
+    return info_of(view).empty;
 }
 
 /// Returns the part of the table around the cursor, in at most `room` lines.
@@ -127,7 +237,7 @@ Lines stack_of_selected(const TopData& data, const TopState& state, const Table&
 
 std::string sorting_text(const TopData& data, const TopState& state, const Table& table) {
     const Position& position = state.position();
-    if (state.device != 0) return device_text(data, state.device);
+    if (state.record != 0) return record_text(data, state);
     std::string text = state.view == View::budgets
                            ? "each below its parent"
                            : fmt::format("by {}{}", table.columns[position.column].title,
@@ -144,7 +254,7 @@ std::string sorting_text(const TopData& data, const TopState& state, const Table
 Lines body(const TopData& data, const TopState& state, ScreenSize size) {
     Table table = table_of(data, state);
     Lines lines = headline(data, state);
-    add_wrapped(lines, tabs(state), size.columns, Style::plain);
+    add_wrapped(lines, tabs(data, state), size.columns, Style::plain);
     Lines below = notes(data, state, size.columns);
     const bool has_snapshot = state.view == View::processes || (data.chosen && data.chosen->now);
     if (has_snapshot) {
@@ -161,6 +271,35 @@ Lines body(const TopData& data, const TopState& state, ScreenSize size) {
         }
     }
     for (ScreenLine& line : below) lines.push_back(std::move(line));
+    return lines;
+}
+
+/// Returns the list of the keys and of the columns.
+Lines help_screen() {
+    static constexpr std::array text = {
+        "o p b c s t     processes, pools, buckets, call sites, scopes, threads",
+        "a l d g n k e   arenas, plans, devices, budgets, resting, other kinds, events",
+        "Tab             the next of these views; Shift-Tab the previous one",
+        "Up Down Home End PageUp PageDown    move the cursor",
+        "Enter           open this process; for a pool: its buckets; for a record",
+        "                such as a device allocator: all its values",
+        "Left Right      another pool, in the views buckets and threads",
+        "< >             sort by another column;  i  reverse the order",
+        "r               reset HIGHEST, the highest value that this top has seen,",
+        "                and count CHANGE from now on",
+        "u               sizes as numbers of bytes, or as KiB, MiB, GiB",
+        "Escape o        back to all processes",
+        "q Ctrl-C        quit",
+        "",
+        "IN USE    memory held by callers     CAPACITY  committed memory",
+        "PEAK      the process's own          RESTING   compressed or in files",
+        "UTIL      in use of the capacity     HITS      served by the thread's own cache",
+        "WASTE     allocated, not requested   PARKED    free in caches",
+        "FAIL      failed requests            CHANGE    of live bytes, since start or r",
+        "BOUND     minimum possible peak      POOL PLAN the peaks of pool and plan",
+        "SHARE     of the hard or soft limit  ASKED     how often holders were asked"};
+    Lines lines = {{"Keys of tensorpool top", Style::title}, {"", Style::plain}};
+    for (const char* const line : text) lines.push_back({line, Style::plain});
     return lines;
 }
 

@@ -3,9 +3,6 @@
 /// @file
 /// Draws the screen of `top` from its data.
 
-#include <string>
-#include <vector>
-
 #include "top/top_data.hpp"
 #include "top/top_state.hpp"
 

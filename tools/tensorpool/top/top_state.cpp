@@ -17,7 +17,7 @@ void move(Position& position, const Table& table, std::ptrdiff_t rows) {
 
 Action change_view(TopState& state, View view) {
     state.view = view;
-    state.device = 0;
+    state.record = 0;
     return Action::update;
 }
 
@@ -51,17 +51,17 @@ Action enter(TopState& state, const Table& table) {
     if (state.view == View::processes) {
         state.process = number;
         state.pool = 0;
-        state.device = 0;
+        state.record = 0;
         state.view = View::pools;
         return Action::choose_process;
     }
-    if (state.view == View::devices && state.device == 0) {
-        state.device = number;
-        return Action::update;
+    if (state.view == View::pools) {
+        state.pool = number;
+        return change_view(state, View::buckets);
     }
-    if (state.view != View::pools) return Action::nothing;
-    state.pool = number;
-    return change_view(state, View::buckets);
+    if (info_of(state.view).groups[0].empty() || state.record != 0) return Action::nothing;
+    state.record = number;
+    return Action::update;
 }
 
 Action press_character(TopState& state, char character, const Table& table) {
@@ -86,53 +86,22 @@ Action press_character(TopState& state, char character, const Table& table) {
         case '?':
             state.help = true;
             return Action::nothing;
-        case 'o':
-            return change_view(state, View::processes);
-        case 'p':
-            return change_view(state, View::pools);
-        case 'b':
-            return change_view(state, View::buckets);
-        case 'c':
-            return change_view(state, View::sites);
-        case 's':
-            return change_view(state, View::scopes);
-        case 't':
-            return change_view(state, View::threads);
-        case 'a':
-            return change_view(state, View::arenas);
-        case 'l':
-            return change_view(state, View::planned);
-        case 'd':
-            return change_view(state, View::devices);
-        case 'g':
-            return change_view(state, View::budgets);
-        case 'n':
-            return change_view(state, View::stashes);
-        case 'e':
-            return change_view(state, View::events);
-        default:
-            return Action::nothing;
+        default: {
+            const auto found = std::ranges::find(views, character, &ViewInfo::key);
+            return found == views.end()
+                       ? Action::nothing
+                       : change_view(state, static_cast<View>(found - views.begin()));
+        }
     }
 }
 
 }  // namespace
 
 TopState::TopState() {
-    const auto sort = [this](View of, std::size_t column, bool inverted = false) {
-        positions[static_cast<unsigned>(of)] = {0, column, inverted};
-    };
-    // The default order: by the memory in use; scopes and threads by their activity.
-    sort(View::processes, 3);
-    sort(View::pools, 1);
-    sort(View::buckets, 0, true);
-    sort(View::sites, 1);
-    sort(View::scopes, 1);
-    sort(View::threads, 3);
-    sort(View::arenas, 2);
-    sort(View::planned, 4);  // the plan's peak
-    sort(View::devices, 2);
-    sort(View::stashes, 4);  // what rests
-    sort(View::events, 0);
+    for (std::size_t view = 0; view < view_count; ++view) {
+        positions[view].column = views[view].column;
+    }
+    positions[static_cast<unsigned>(View::buckets)].inverted = true;
 }
 
 Action press(TopState& state, KeyPress key, const Table& table,
@@ -178,7 +147,7 @@ Action press(TopState& state, KeyPress key, const Table& table,
         case Key::back_tab:
             return turn_view(state, -1);
         case Key::escape:
-            if (state.device != 0) return change_view(state, View::devices);
+            if (state.record != 0) return change_view(state, state.view);
             return change_view(state, View::processes);
     }
     return Action::nothing;

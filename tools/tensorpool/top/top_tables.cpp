@@ -1,12 +1,8 @@
 #include "top/top_tables.hpp"
 
-#include <algorithm>
-
-#include "common/budget_table.hpp"
-#include "common/cells.hpp"
-#include "common/planned_table.hpp"
-#include "common/stash_table.hpp"
+#include "common/record_table.hpp"
 #include "common/totals.hpp"
+#include "formats/profile/formats.hpp"
 
 namespace tensorpool::command {
 namespace {
@@ -16,14 +12,61 @@ ProcessRates rates_of(const WatchedProcess& watched) {
                                          : ProcessRates{};
 }
 
-PoolRates rates_of(const ProcessRates& rates, std::uint64_t pool) {
-    const auto found =
-        std::ranges::find_if(rates.pools, [&](const PoolRates& p) { return p.pool == pool; });
-    return found == rates.pools.end() ? PoolRates{} : *found;
-}
-
 const ProcessSnapshot* shown(const TopData& data) {
     return data.chosen && data.chosen->now ? &*data.chosen->now : nullptr;
+}
+
+constexpr unsigned large = detail::bucket_count;
+
+/// The statistics of a bucket. Large blocks are treated as one more bucket.
+struct BucketRow {
+    std::uint64_t in_use_bytes = 0;
+    std::uint64_t capacity_bytes = 0;
+    std::uint64_t allocations = 0;
+    std::uint64_t hits = 0;
+    std::uint64_t requested_bytes = 0;
+    std::uint64_t allocated_bytes = 0;
+    std::uint64_t highest = 0;  ///< with several pools, the sum of their values
+};
+using BucketRows = std::array<BucketRow, large + 1>;
+
+template <class Part>
+void add(BucketRow& row, const Part& part) {
+    row.in_use_bytes += part.in_use_bytes;
+    row.allocations += part.allocations;
+    row.hits += part.cache_hits;
+    row.requested_bytes += part.requested_bytes;
+    row.allocated_bytes += part.allocated_bytes;
+}
+
+BucketRows rows_of(const ProcessSnapshot& snapshot, std::uint64_t chosen, const Highest& highest) {
+    BucketRows rows;
+    for (const PoolStatistics& pool : snapshot.pools) {
+        if (chosen != 0 && pool.id != chosen) continue;
+        for (unsigned bucket = 0; bucket < large; ++bucket) {
+            add(rows[bucket], pool.buckets[bucket]);
+            rows[bucket].capacity_bytes += pool.buckets[bucket].capacity_bytes;
+            rows[bucket].highest += highest.get(bucket_key(pool.id, bucket));
+        }
+        add(rows[large], pool.large);
+        rows[large].capacity_bytes += pool.large.in_use_bytes + pool.large.cached_bytes;
+        rows[large].highest += highest.get(bucket_key(pool.id, large));
+    }
+    return rows;
+}
+
+double seconds_between(const WatchedProcess& watched) {
+    if (!watched.before || !watched.now || watched.before->time_ns >= watched.now->time_ns)
+        return 0;
+    return static_cast<double>(watched.now->time_ns - watched.before->time_ns) * 1e-9;
+}
+
+using profile::Value;
+
+std::int64_t change_of(const WatchedSites& sites, const ProfileSite& site) {
+    const auto before = sites.before.find(site.id);
+    const std::uint64_t bytes = before == sites.before.end() ? 0 : before->second;
+    return static_cast<std::int64_t>(site.live_bytes - bytes);
 }
 
 }  // namespace
@@ -54,97 +97,101 @@ Table processes_table(const TopData& data, Sizes sizes) {
     return table;
 }
 
-Table pools_table(const TopData& data, Sizes sizes) {
-    Table table;
-    table.columns = {text_column("NAME", 12),
-                     size_column("IN USE"),
-                     size_column("CAPACITY"),
-                     size_column("PEAK"),
-                     size_column("HIGHEST"),
-                     part_column("UTIL"),
-                     part_column("HITS"),
-                     count_column("ALLOC/s"),
-                     {"FAIL"},
-                     size_column("LIMIT"),
-                     count_column("FREE/s"),
-                     size_column("PARKED"),
-                     size_column("CACHED"),
-                     {"THREADS"}};
-    if (shown(data) == nullptr) return table;
-    const ProcessRates rates = rates_of(*data.chosen);
-    for (const PoolStatistics& pool : shown(data)->pools) {
-        const PoolRates now = rates_of(rates, pool.id);
-        table.rows.push_back(
-            {text_cell(pool.name), size_cell(pool.in_use_bytes, sizes),
-             size_cell(pool.capacity_bytes, sizes), size_cell(pool.peak_in_use_bytes, sizes),
-             size_cell(data.highest.get(pool_key(pool.id)), sizes),
-             part_cell(pool.in_use_bytes, pool.capacity_bytes),
-             part_cell(pool.cache_hits, pool.allocations), count_cell(now.allocations),
-             count_cell(pool.failures), limit_cell(pool.limit_bytes, sizes),
-             count_cell(now.deallocations), size_cell(pool.parked_bytes, sizes),
-             size_cell(pool.depot_bytes + pool.cached_bytes, sizes), number_cell(pool.threads)});
-        table.keys.push_back(std::to_string(pool.id));
-    }
-    return table;
-}
-
-Table scopes_table(const TopData& data, Sizes sizes) {
-    Table table;
-    table.columns = {text_column("SCOPE", 16),  size_column("PEAK"),     count_column("CALLS"),
-                     count_column("OPEN"),      size_column("GROWTH"),   count_column("ALLOCS"),
-                     size_column("BYTES/CALL"), count_column("MISORDER")};
-    if (shown(data) == nullptr) return table;
-    for (const ScopeStatistics& scope : shown(data)->scopes) {
-        const std::uint64_t calls = std::max<std::uint64_t>(scope.calls, 1);
-        table.rows.push_back(
-            {text_cell(scope.name), size_cell(scope.peak_bytes, sizes), count_cell(scope.calls),
-             count_cell(scope.open), growth_cell(scope.growth_bytes(), sizes),
-             count_cell(scope.allocations), size_cell(scope.allocated_bytes / calls, sizes),
-             count_cell(scope.out_of_order)});
-        table.keys.emplace_back(scope.name);
-    }
-    return table;
-}
-
-Table arenas_table(const TopData& data, Sizes sizes) {
-    static constexpr const char* kinds[] = {"growing", "buffer", "measuring", "scratch"};
-    Table table;
-    table.columns = {text_column("NAME", 12),   text_column("KIND", 9),
-                     size_column("IN USE"),     size_column("CAPACITY"),
-                     size_column("PEAK"),       size_column("HIGHEST"),
-                     size_column("LIMIT"),      {"REFUSED"},
-                     count_column("ALLOCS"),    count_column("GROWTHS"),
-                     {"THREAD", Side::right, 7}};
-    if (shown(data) == nullptr) return table;
-    for (const auto* const kind : {&shown(data)->arenas, &shown(data)->scratches}) {
-        for (const ArenaStatistics& arena : *kind) {
-            const auto number = static_cast<unsigned>(arena.kind);
-            table.rows.push_back(
-                {text_cell(arena.name), text_cell(number < 4 ? kinds[number] : "?"),
-                 size_cell(arena.used_bytes, sizes), size_cell(arena.capacity_bytes, sizes),
-                 size_cell(arena.peak_used_bytes, sizes),
-                 size_cell(data.highest.get(arena_key(arena.id)), sizes),
-                 limit_cell(arena.limit_bytes, sizes), count_cell(arena.refusals),
-                 count_cell(arena.allocations), count_cell(arena.growths),
-                 number_cell(arena.thread)});
-            table.keys.push_back(std::to_string(arena.id));
+Table records_table(const TopData& data, const TopState& state, Sizes sizes) {
+    // Without a process, the columns are those of no records.
+    static const ProcessSnapshot none{};
+    const ProcessSnapshot& now = shown(data) != nullptr ? *shown(data) : none;
+    if (state.view == View::others) return mixed_table(now.others, sizes);
+    const auto& names = info_of(state.view).groups;
+    std::vector<RecordGroup> groups = groups_of(now);
+    for (RecordGroup& group : groups) {
+        if (std::ranges::find(names, group.name) == names.end()) continue;
+        if (state.view == View::threads && state.pool != 0) {
+            std::erase_if(group.records, [&](const RecordGroup::Record& thread) {
+                return thread.id >> 32 != state.pool;
+            });
+        }
+        const auto found = std::ranges::find(group.records, state.record, &RecordGroup::Record::id);
+        if (state.record != 0 && found != group.records.end()) {
+            return details_table(group, *found, sizes);
         }
     }
+    if (state.record != 0) return {};
+    RecordHistory history;
+    history.highest = [&](const std::string& key) { return data.highest.get(key); };
+    if (data.chosen && data.chosen->now && data.chosen->before) {
+        history.before = groups_of(*data.chosen->before);
+        history.seconds = difference(*data.chosen->before, now).seconds;
+    }
+    return record_table(groups, names, sizes, history);
+}
+
+Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes) {
+    Table table;
+    table.columns = {text_column("BLOCKS", 8), size_column("IN USE"),  size_column("FREE"),
+                     size_column("CAPACITY"),  size_column("HIGHEST"), part_column("UTIL"),
+                     part_column("WASTE"),     part_column("HITS"),    count_column("ALLOC/s"),
+                     count_column("ALLOCS")};
+    if (!data.chosen || !data.chosen->now) return table;
+    const BucketRows rows = rows_of(*data.chosen->now, pool, data.highest);
+    const double seconds = seconds_between(*data.chosen);
+    const BucketRows before =
+        seconds > 0 ? rows_of(*data.chosen->before, pool, data.highest) : rows;
+    for (unsigned bucket = 0; bucket <= large; ++bucket) {
+        const BucketRow& row = rows[bucket];
+        const double more = row.allocations < before[bucket].allocations
+                                ? 0
+                                : static_cast<double>(row.allocations - before[bucket].allocations);
+        const std::uint64_t block = detail::bucket_bytes(bucket);
+        table.rows.push_back(
+            {{bucket == large ? "large" : format_size(block, sizes), static_cast<double>(block)},
+             size_cell(row.in_use_bytes, sizes),
+             size_cell(row.capacity_bytes - std::min(row.in_use_bytes, row.capacity_bytes), sizes),
+             size_cell(row.capacity_bytes, sizes),
+             size_cell(row.highest, sizes),
+             part_cell(row.in_use_bytes, row.capacity_bytes),
+             part_cell(row.allocated_bytes - std::min(row.requested_bytes, row.allocated_bytes),
+                       row.allocated_bytes),
+             part_cell(row.hits, row.allocations),
+             count_cell(seconds > 0 ? more / seconds : 0),
+             count_cell(row.allocations)});
+        table.keys.push_back(std::to_string(bucket));
+    }
     return table;
 }
 
-Table planned_table(const TopData& data, Sizes sizes) {
-    return shown(data) != nullptr ? planned_table(shown(data)->planned, sizes)
-                                  : planned_table(std::vector<PlannedArenaStatistics>(), sizes);
+Table sites_table(const TopData& data, Sizes sizes) {
+    Table table;
+    table.columns = {text_column("ALLOCATED AT", 40),
+                     size_column("LIVE"),
+                     {"CHANGE", Side::right, 9},
+                     part_column("PART"),
+                     count_column("BLOCKS")};
+    if (!data.sites) return table;
+    const profile::NamedProfile& now = data.sites->now;
+    const std::uint64_t total = now.total(Value::live);
+    for (const ProfileSite& site : now.profile.sites) {
+        table.rows.push_back({line_cell(now, site), size_cell(site.live_bytes, sizes),
+                              growth_cell(change_of(*data.sites, site), sizes),
+                              part_cell(site.live_bytes, total),
+                              count_cell(blocks_of(site, Value::live))});
+        table.keys.push_back(std::to_string(site.id));
+    }
+    return table;
 }
 
-Table budgets_table(const TopData& data, Sizes sizes) {
-    return budget_table(
-        shown(data) != nullptr ? shown(data)->budgets : std::vector<BudgetStatistics>(), sizes);
+std::vector<std::string> stack_lines(const TopData& data, const std::string& key) {
+    if (!data.sites) return {};
+    const profile::NamedProfile& now = data.sites->now;
+    const auto site = std::ranges::find_if(
+        now.profile.sites, [&](const ProfileSite& one) { return std::to_string(one.id) == key; });
+    return site == now.profile.sites.end() ? std::vector<std::string>()
+                                           : profile::short_stack_of(now, *site);
 }
 
-Table stashes_table(const TopData& data, Sizes sizes) {
-    return stash_table(shown(data) != nullptr ? *shown(data) : ProcessSnapshot(), sizes);
+std::vector<std::string> site_notes(const TopData& data) {
+    if (!data.sites) return {"The names of the call stacks are being read."};
+    return profile::notes_of(data.sites->now.profile);
 }
 
 Table events_table(const TopData& data, Sizes sizes) {
@@ -167,41 +214,24 @@ Table events_table(const TopData& data, Sizes sizes) {
 
 Table table_of(const TopData& data, const TopState& state) {
     const Sizes sizes = state.plain_bytes ? Sizes::bytes : Sizes::iec;
+    // These keep the order of the values, and that of the tree.
+    const bool has_order = state.record != 0 || state.view == View::budgets;
     const auto make = [&]() -> Table {
         switch (state.view) {
             case View::processes:
                 return processes_table(data, sizes);
-            case View::pools:
-                return pools_table(data, sizes);
             case View::buckets:
                 return buckets_table(data, state.pool, sizes);
             case View::sites:
                 return sites_table(data, sizes);
-            case View::scopes:
-                return scopes_table(data, sizes);
-            case View::threads:
-                return threads_table(data, state.pool, sizes);
-            case View::arenas:
-                return arenas_table(data, sizes);
-            case View::planned:
-                return planned_table(data, sizes);
-            case View::devices:
-                return state.device == 0 ? devices_table(data, sizes)
-                                         : device_table(data, state.device, sizes);
-            case View::budgets:
-                return budgets_table(data, sizes);
-            case View::stashes:
-                return stashes_table(data, sizes);
             case View::events:
                 return events_table(data, sizes);
+            default:
+                return records_table(data, state, sizes);
         }
-        return {};
     };
     Table table = make();
-    // These keep the order of the metrics, and of the tree.
-    const bool has_order = state.view == View::devices && state.device != 0;
-    if (has_order || state.view == View::budgets) return table;
-    sort_rows(table, state.position().column, state.position().inverted);
+    if (!has_order) sort_rows(table, state.position().column, state.position().inverted);
     return table;
 }
 

@@ -3,8 +3,6 @@
 /// @file
 /// The tables of the views of `top`.
 
-#include "common/table.hpp"
-#include "common/units.hpp"
 #include "top/top_data.hpp"
 #include "top/top_state.hpp"
 
@@ -15,22 +13,17 @@ Table table_of(const TopData& data, const TopState& state);
 
 // The tables of the single views, in the order of the snapshot.
 Table processes_table(const TopData& data, Sizes sizes);
-Table pools_table(const TopData& data, Sizes sizes);
 /// Shows the pool with this id; 0: the sums over all pools.
 Table buckets_table(const TopData& data, std::uint64_t pool, Sizes sizes);
 /// The key of a row is the id of the site.
 Table sites_table(const TopData& data, Sizes sizes);
-Table scopes_table(const TopData& data, Sizes sizes);
-/// Shows the pool with this id; 0: all pools.
-Table threads_table(const TopData& data, std::uint64_t pool, Sizes sizes);
-Table arenas_table(const TopData& data, Sizes sizes);
-Table planned_table(const TopData& data, Sizes sizes);
-Table devices_table(const TopData& data, Sizes sizes);
-/// Shows the allocator with this id, with PyTorch's names in a column beside ours.
-Table device_table(const TopData& data, std::uint64_t device, Sizes sizes);
-/// In the order of the tree.
-Table budgets_table(const TopData& data, Sizes sizes);
-Table stashes_table(const TopData& data, Sizes sizes);
+/// Shows records of the kind of the view, or all values of the one that is chosen. Budgets are in
+/// the order of the tree.
+Table records_table(const TopData& data, const TopState& state, Sizes sizes);
+/// Returns notes about the heap profile of the chosen process.
+std::vector<std::string> site_notes(const TopData& data);
+/// Returns the call stack of the site with this key, innermost call first; empty if there is none.
+std::vector<std::string> stack_lines(const TopData& data, const std::string& key);
 /// Newest event first.
 Table events_table(const TopData& data, Sizes sizes);
 

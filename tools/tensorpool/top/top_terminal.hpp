@@ -3,10 +3,6 @@
 /// @file
 /// The terminal, through ncurses.
 
-#include <chrono>
-#include <optional>
-#include <vector>
-
 #include "top/top_screen.hpp"
 
 namespace tensorpool::command {

@@ -1,13 +1,13 @@
 #include "top/top_watch.hpp"
 
-#include <algorithm>
-
 #include "common/target.hpp"
 
 namespace tensorpool::command {
 namespace {
 
 constexpr std::size_t max_entries = 1024;
+/// The screen and the keys may wait so long for names of call sites.
+constexpr std::chrono::milliseconds patience{100};
 
 std::vector<WatchedProcess>::iterator find(std::vector<WatchedProcess>& processes,
                                            std::uint64_t number) {
@@ -17,6 +17,24 @@ std::vector<WatchedProcess>::iterator find(std::vector<WatchedProcess>& processe
 }
 
 }  // namespace
+
+std::optional<profile::NamedProfile> SiteWatch::update(StatisticsReader& reader) {
+    if (!naming_.valid()) start(reader.heap_profile());
+    if (naming_.wait_for(patience) != std::future_status::ready) return std::nullopt;
+    profile::NamedProfile named = naming_.get();
+    if (named.profile.process != reader.process()) return std::nullopt;
+    return named;
+}
+
+void SiteWatch::start(HeapProfile profile) {
+    if (names_ == nullptr || process_ != profile.process) {
+        names_ = std::make_unique<profile::ProfileNames>();
+        process_ = profile.process;
+    }
+    naming_ = std::async(std::launch::async, [names = names_.get(), profile]() mutable {
+        return names->name(std::move(profile), profile::Value::live);
+    });
+}
 
 TopWatch::TopWatch(const Settings& settings) {
     data_.awaited = settings.name;

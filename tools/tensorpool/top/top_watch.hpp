@@ -3,18 +3,31 @@
 /// @file
 /// Fills TopData from processes.
 
-#include <map>
-#include <memory>
+#include <future>
 #include <set>
 
-#include <tensorpool/statistics_reader.hpp>
-
 #include "common/settings.hpp"
-#include "top/site_watch.hpp"
 #include "top/top_data.hpp"
 #include "top/top_state.hpp"
 
 namespace tensorpool::command {
+
+/// Reads heap profiles and names their frames without blocking the screen: the first look into the
+/// symbols of a large library takes seconds. Names one profile at a time, in a thread. The
+/// destructor waits for that thread.
+class SiteWatch {
+public:
+    /// Reads the profile of a process and returns it with names, if these are found at once.
+    /// Otherwise returns nothing, and a later call returns it. Throws AttachError.
+    std::optional<profile::NamedProfile> update(StatisticsReader& reader);
+
+private:
+    void start(HeapProfile profile);
+
+    std::unique_ptr<profile::ProfileNames> names_;
+    std::uint64_t process_ = 0;  ///< the names are of this process
+    std::future<profile::NamedProfile> naming_;
+};
 
 class TopWatch {
 public:

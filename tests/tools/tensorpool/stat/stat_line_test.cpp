@@ -49,8 +49,8 @@ TEST(StatLine, JsonHasAllMetrics) {
 
 TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
     const std::string text = stat_devices(made_up_snapshot(), Sizes::iec, true);
-    EXPECT_TRUE(text.starts_with("activations on cuda:0\nOURS ")) << text;
-    EXPECT_NE(text.find("\ncapacity       reserved_bytes        640 MiB  768 MiB"),
+    EXPECT_TRUE(text.starts_with("activations on cuda:0\nNAME ")) << text;
+    EXPECT_NE(text.find("\ncapacity_bytes           reserved_bytes.all.current          640 MiB\n"),
               std::string::npos)
         << text;
     EXPECT_NE(
@@ -64,30 +64,32 @@ TEST(StatDevices, ShowsPyTorchsNamesBesideOursWithin80Columns) {
 }
 
 TEST(StatDevices, JsonHasAllMetricsOfEach) {
-    const auto json = nlohmann::json::parse(stat_devices_json(made_up_snapshot()));
+    const auto json =
+        nlohmann::json::parse(stat_records_json(made_up_snapshot(), {"devices", "device_streams"}));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["devices"][0]["name"], "activations");
     EXPECT_EQ(json["devices"][0]["split_bytes"], 40u << 20);
     EXPECT_EQ(json["device_streams"][0]["waiting_bytes"], 20u << 20);
-    EXPECT_TRUE(nlohmann::json::parse(stat_devices_json({}))["devices"].empty());
+    EXPECT_TRUE(nlohmann::json::parse(stat_records_json({}, {"devices"}))["devices"].empty());
 }
 
 TEST(StatPlanned, ShowsThePeaksBesideTheBoundWithin80Columns) {
-    const std::string text = stat_planned(made_up_snapshot(), Sizes::iec, true);
+    const std::string text = stat_records(made_up_snapshot(), {"planned"}, Sizes::iec, true);
     EXPECT_TRUE(
         text.starts_with("NAME         STATE       BOUND     POOL     PLAN ABOVE SERVED MISSED"))
         << text;
     EXPECT_NE(text.find("\nstep         serving   100 MiB  125 MiB  101 MiB  1.0%    990      5"),
               std::string::npos)
         << text;
-    EXPECT_TRUE(stat_planned(made_up_snapshot(), Sizes::iec, false).starts_with("\nNAME"));
-    EXPECT_EQ(stat_planned({}, Sizes::iec, true), "no planned arena now");
+    EXPECT_TRUE(
+        stat_records(made_up_snapshot(), {"planned"}, Sizes::iec, false).starts_with("\nNAME"));
+    EXPECT_EQ(stat_records({}, {"planned"}, Sizes::iec, true), "");
 }
 
 TEST(StatBudgets, ShowsTheTreeWithUseAndLimits) {
     ProcessSnapshot snapshot = made_up_snapshot();
     snapshot.stashes.clear();
-    const std::string text = stat_budgets(snapshot, Sizes::iec, true);
+    const std::string text = stat_records(snapshot, {"budgets", "stashes"}, Sizes::iec, true);
     const std::string expected =
         "BUDGET           IN USE     HARD SHARE                  SOFT     PEAK REFUSED  ASKED "
         "RECLAIMED\n"
@@ -100,40 +102,46 @@ TEST(StatBudgets, ShowsTheTreeWithUseAndLimits) {
         "  loader        200 MiB  250 MiB 80.0% [########  ]  150 MiB  240 MiB       3      7 "
         " 50.0 MiB";
     EXPECT_EQ(text, expected);
-    EXPECT_TRUE(stat_budgets(made_up_snapshot(), Sizes::iec, false).starts_with("\nBUDGET"));
-    EXPECT_EQ(stat_budgets({}, Sizes::iec, true), "no budget and nothing at rest now");
+    EXPECT_TRUE(stat_records(made_up_snapshot(), {"budgets", "stashes"}, Sizes::iec, false)
+                    .starts_with("\nBUDGET"));
+    EXPECT_EQ(stat_records({}, {"budgets", "stashes"}, Sizes::iec, true), "");
 }
 
 TEST(StatBudgets, ShowsWhatRestsBelowTheTree) {
     ProcessSnapshot snapshot = made_up_snapshot();
-    EXPECT_NE(stat_budgets(snapshot, Sizes::iec, true).find("\n\nAT REST "), std::string::npos);
+    EXPECT_NE(stat_records(snapshot, {"budgets", "stashes"}, Sizes::iec, true).find("\n\nAT REST "),
+              std::string::npos);
     snapshot.budgets.clear();
-    const std::string text = stat_budgets(snapshot, Sizes::iec, true);
+    const std::string text = stat_records(snapshot, {"budgets", "stashes"}, Sizes::iec, true);
     EXPECT_TRUE(text.starts_with("AT REST        KIND     COUNT   IN MEM  RESTING    TAKES RATIO"))
         << text;
     EXPECT_NE(text.find("\nkv-cache       map         40 96.0 MiB  400 MiB  100 MiB 25.0%    120"),
               std::string::npos)
         << text;
-    EXPECT_TRUE(stat_budgets(snapshot, Sizes::iec, false).starts_with("\nAT REST"));
+    EXPECT_TRUE(
+        stat_records(snapshot, {"budgets", "stashes"}, Sizes::iec, false).starts_with("\nAT REST"));
 }
 
 TEST(StatBudgets, JsonHasAllMetricsOfEach) {
-    const auto json = nlohmann::json::parse(stat_budgets_json(made_up_snapshot()));
+    const auto json =
+        nlohmann::json::parse(stat_records_json(made_up_snapshot(), {"budgets", "stashes"}));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["budgets"][2]["name"], "loader");
     EXPECT_EQ(json["budgets"][2]["parent"], 8);
     EXPECT_EQ(json["budgets"][2]["hard_bytes"], 250u << 20);
     EXPECT_EQ(json["stashes"][0]["misses"], 120);
-    EXPECT_TRUE(nlohmann::json::parse(stat_budgets_json({}))["budgets"].empty());
-    EXPECT_TRUE(nlohmann::json::parse(stat_budgets_json({}))["stashes"].empty());
+    EXPECT_TRUE(
+        nlohmann::json::parse(stat_records_json({}, {"budgets", "stashes"}))["budgets"].empty());
+    EXPECT_TRUE(
+        nlohmann::json::parse(stat_records_json({}, {"budgets", "stashes"}))["stashes"].empty());
 }
 
 TEST(StatPlanned, JsonHasAllMetricsOfEach) {
-    const auto json = nlohmann::json::parse(stat_planned_json(made_up_snapshot()));
+    const auto json = nlohmann::json::parse(stat_records_json(made_up_snapshot(), {"planned"}));
     EXPECT_EQ(json["process"], 4711);
     EXPECT_EQ(json["planned"][0]["state"], "serving");
     EXPECT_EQ(json["planned"][0]["lower_bound_bytes"], 100u << 20);
-    EXPECT_TRUE(nlohmann::json::parse(stat_planned_json({}))["planned"].empty());
+    EXPECT_TRUE(nlohmann::json::parse(stat_records_json({}, {"planned"}))["planned"].empty());
 }
 
 }  // namespace

@@ -66,13 +66,14 @@ TEST(TopScreen, ShowsTheMainColumnsOfDevicesIn80Columns) {
     EXPECT_NE(text.find("[a]renas p[l]ans\nDEVICES bud[g]ets resti[n]g [e]vents\n"),
               std::string::npos)
         << text;
-    state.device = 5;
+    state.record = 5;
     text = text_of(draw(made_up_data(), state, {80, 24}));
-    EXPECT_NE(text.find("allocator activations of cuda:0"), std::string::npos) << text;
+    EXPECT_NE(text.find("activations of cuda:0; d for the others"), std::string::npos) << text;
     EXPECT_NE(text.find("reserved_bytes"), std::string::npos) << text;
+    text = text_of(draw(made_up_data(), state, {80, 50}));
     EXPECT_NE(text.find("num_ooms"), std::string::npos) << "the whole table: " << text;
-    state.device = 77;
-    EXPECT_TRUE(shows(made_up_data(), state, "an allocator that was destroyed"));
+    state.record = 77;
+    EXPECT_TRUE(shows(made_up_data(), state, "a record that was destroyed; d for the others"));
 }
 
 TEST(TopScreen, ShowsTheMainColumnsOfPlannedArenasIn80Columns) {
@@ -204,14 +205,21 @@ TEST(TopScreen, ReportsEmptyViews) {
 
 TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
     TopData data = made_up_data();
-    data.chosen->now->left_out.pools = 3;
-    EXPECT_TRUE(shows(data, in(View::pools), "3 pools, 0 arenas, 0 threads, 0 scopes"));
+    data.chosen->now->left_out["pools"] = 3;
+    EXPECT_TRUE(shows(data, in(View::pools), "counted together as \"other\": 3 pools."));
     data.chosen->now->stashes.clear();
     EXPECT_TRUE(shows(data, in(View::stashes), "Nothing of this process rests now"));
-    data.chosen->now->left_out.budgets = 4;
-    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets, 0 names at rest."));
+    data.chosen->now->left_out["budgets"] = 4;
+    EXPECT_TRUE(shows(data, in(View::pools), "4 budgets, 3 pools."));
     data.chosen->now->consistent = false;
     EXPECT_TRUE(shows(data, in(View::pools), "values may be inconsistent"));
+}
+
+TEST(TopScreen, OffersTheViewOfOtherKindsIfThereAreSome) {
+    TopData data = made_up_data();
+    EXPECT_FALSE(shows(data, in(View::pools), "[k]inds"));
+    data.chosen->now->others.emplace_back();
+    EXPECT_TRUE(shows(data, in(View::pools), "[k]inds"));
 }
 
 TEST(TopScreen, TheCursorIsAlwaysVisible) {

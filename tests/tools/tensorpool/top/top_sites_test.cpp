@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "tools/profile/made_profile.hpp"
-#include "top/top_headline.hpp"
 #include "top/top_tables.hpp"
 
 namespace tensorpool::command {

@@ -65,20 +65,25 @@ TEST_F(TopKeys, EnterOnAPoolShowsItsBuckets) {
     EXPECT_EQ(state_.pool, 9u);
 }
 
-TEST_F(TopKeys, EnterShowsADeviceAllocatorAndEscapeTheList) {
+TEST_F(TopKeys, EnterShowsARecordAndEscapeTheList) {
     type('d');
     table_ = rows({"5", "6"});
     press_key(Key::down);
     EXPECT_EQ(press_key(Key::enter), Action::update);
     EXPECT_EQ(state_.view, View::devices);
-    EXPECT_EQ(state_.device, 6u);
+    EXPECT_EQ(state_.record, 6u);
     EXPECT_EQ(press_key(Key::enter), Action::nothing) << "there is no further level";
     press_key(Key::escape);
     EXPECT_EQ(state_.view, View::devices);
-    EXPECT_EQ(state_.device, 0u);
+    EXPECT_EQ(state_.record, 0u);
     press_key(Key::enter);
     type('d');
-    EXPECT_EQ(state_.device, 0u);
+    EXPECT_EQ(state_.record, 0u);
+    type('g');
+    press_key(Key::enter);
+    EXPECT_EQ(state_.record, 5u);
+    press_key(Key::escape);
+    EXPECT_EQ(state_.view, View::budgets);
     press_key(Key::escape);
     EXPECT_EQ(state_.view, View::processes);
 }
@@ -107,7 +112,7 @@ TEST_F(TopKeys, KeysCycleThroughTheSortColumns) {
 }
 
 TEST_F(TopKeys, EachViewHasALetterAndAPositionInTheCycle) {
-    const std::string letters = "opbcstaldgne";
+    const std::string letters = "opbcstaldgnke";
     for (std::size_t i = 0; i < letters.size(); ++i) {
         EXPECT_EQ(type(letters[i]), Action::update);
         EXPECT_EQ(static_cast<std::size_t>(state_.view), i);

@@ -17,6 +17,15 @@ std::string cell(const Table& table, std::size_t row, const std::string& title) 
     return "no such column";
 }
 
+Table records_table(const TopData& data, View view, Sizes sizes, std::uint64_t record = 0,
+                    std::uint64_t pool = 0) {
+    TopState state;
+    state.view = view;
+    state.record = record;
+    state.pool = pool;
+    return records_table(data, state, sizes);
+}
+
 TEST(TopTables, OfProcessesThatCanBeRead) {
     const Table table = processes_table(made_up_data(), Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
@@ -30,7 +39,7 @@ TEST(TopTables, OfProcessesThatCanBeRead) {
 }
 
 TEST(TopTables, OfPools) {
-    const Table table = pools_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::pools, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(cell(table, 0, "NAME"), "weights");
     EXPECT_EQ(cell(table, 0, "HIGHEST"), "100 MiB");
@@ -68,24 +77,24 @@ TEST(TopTables, InconsistentValuesDoNotWrapAround) {
 }
 
 TEST(TopTables, OfScopes) {
-    const Table table = scopes_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::scopes, Sizes::iec);
     EXPECT_EQ(cell(table, 0, "SCOPE"), "forward");
     EXPECT_EQ(cell(table, 0, "GROWTH"), "-1.95 KiB");
     EXPECT_EQ(cell(table, 0, "BYTES/CALL"), "100 B");
 }
 
 TEST(TopTables, OfThreadsWithTheirPool) {
-    const Table table = threads_table(made_up_data(), 1, Sizes::iec);
+    const Table table = records_table(made_up_data(), View::threads, Sizes::iec, 0, 1);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(cell(table, 0, "THREAD"), "main");
     EXPECT_EQ(cell(table, 0, "POOL"), "weights");
     EXPECT_EQ(cell(table, 0, "ALLOC/s"), "2500");
     EXPECT_EQ(cell(table, 1, "PARKED"), "1.00 KiB");
-    EXPECT_TRUE(threads_table(made_up_data(), 2, Sizes::iec).rows.empty());
+    EXPECT_TRUE(records_table(made_up_data(), View::threads, Sizes::iec, 0, 2).rows.empty());
 }
 
 TEST(TopTables, OfArenasAndScratches) {
-    const Table table = arenas_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::arenas, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 2u);
     EXPECT_EQ(cell(table, 0, "KIND"), "growing");
     EXPECT_EQ(cell(table, 1, "KIND"), "scratch");
@@ -94,7 +103,7 @@ TEST(TopTables, OfArenasAndScratches) {
 
 TEST(TopTables, OfPlannedArenas) {
     TopData data = made_up_data();
-    const Table table = planned_table(data, Sizes::iec);
+    const Table table = records_table(data, View::planned, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
     EXPECT_EQ(cell(table, 0, "NAME"), "step");
     EXPECT_EQ(cell(table, 0, "STATE"), "serving");
@@ -107,14 +116,14 @@ TEST(TopTables, OfPlannedArenas) {
     EXPECT_EQ(cell(table, 0, "LARGE"), "3");
     EXPECT_EQ(table.keys, (std::vector<std::string>{"7"}));
     data.chosen->now->planned[0].plan_peak_bytes = 0;
-    EXPECT_EQ(cell(planned_table(data, Sizes::iec), 0, "PLAN"), "-") << "it learns";
-    EXPECT_EQ(cell(planned_table(data, Sizes::iec), 0, "ABOVE"), "-");
+    EXPECT_EQ(cell(records_table(data, View::planned, Sizes::iec), 0, "PLAN"), "-") << "it learns";
+    EXPECT_EQ(cell(records_table(data, View::planned, Sizes::iec), 0, "ABOVE"), "-");
     data.chosen.reset();
-    EXPECT_TRUE(planned_table(data, Sizes::iec).rows.empty());
+    EXPECT_TRUE(records_table(data, View::planned, Sizes::iec).rows.empty());
 }
 
 TEST(TopTables, OfDeviceAllocators) {
-    const Table table = devices_table(made_up_data(), Sizes::iec);
+    const Table table = records_table(made_up_data(), View::devices, Sizes::iec);
     ASSERT_EQ(table.rows.size(), 1u);
     EXPECT_EQ(cell(table, 0, "NAME"), "activations");
     EXPECT_EQ(cell(table, 0, "DEVICE"), "cuda:0");
@@ -130,17 +139,27 @@ TEST(TopTables, OfDeviceAllocators) {
 }
 
 TEST(TopTables, OfOneDeviceAllocatorHavePyTorchsNamesBesideOurs) {
-    const Table table = device_table(made_up_data(), 5, Sizes::iec);
-    EXPECT_EQ(cell(table, 0, "OURS"), "in use");
-    EXPECT_EQ(cell(table, 0, "PYTORCH"), "allocated_bytes");
-    EXPECT_EQ(cell(table, 0, "NOW"), "300 MiB");
-    EXPECT_EQ(cell(table, 0, "PEAK"), "500 MiB");
-    EXPECT_EQ(cell(table, 2, "PYTORCH"), "active_bytes");
-    EXPECT_EQ(cell(table, 2, "NOW"), "320 MiB");
-    EXPECT_EQ(cell(table, 3, "PYTORCH"), "reserved_bytes");
-    EXPECT_EQ(cell(table, 3, "NOW"), "640 MiB");
+    const Table table = records_table(made_up_data(), View::devices, Sizes::iec, 5);
+    EXPECT_EQ(cell(table, 0, "NAME"), "id");
+    EXPECT_EQ(cell(table, 0, "VALUE"), "5");
+    EXPECT_EQ(cell(table, 1, "NAME"), "in_use_bytes");
+    EXPECT_EQ(cell(table, 1, "PYTORCH"), "allocated_bytes.all.current");
+    EXPECT_EQ(cell(table, 1, "VALUE"), "300 MiB");
+    EXPECT_EQ(cell(table, 2, "PYTORCH"), "allocated_bytes.all.peak");
+    EXPECT_EQ(cell(table, 2, "VALUE"), "500 MiB");
+    EXPECT_EQ(cell(table, 6, "PYTORCH"), "reserved_bytes.all.current");
+    EXPECT_EQ(cell(table, 6, "VALUE"), "640 MiB");
     for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size());
-    EXPECT_TRUE(device_table(made_up_data(), 9, Sizes::iec).rows.empty()) << "destroyed";
+    EXPECT_TRUE(records_table(made_up_data(), View::devices, Sizes::iec, 9).rows.empty())
+        << "destroyed";
+}
+
+TEST(TopTables, OfOneRecordShowAllOfItsValues) {
+    const Table table = records_table(made_up_data(), View::arenas, Sizes::iec, 4);
+    ASSERT_EQ(table.columns.size(), 2u) << "no value has a name of PyTorch's";
+    EXPECT_EQ(table.rows.size(), 15u);
+    EXPECT_EQ(cell(table, 4, "NAME"), "used_bytes");
+    EXPECT_EQ(cell(table, 4, "VALUE"), "3.00 MiB");
 }
 
 TEST(TopTables, OfEventsNewestFirst) {
@@ -164,10 +183,14 @@ TEST(TopTables, NamesOfAnotherProcessCannotControlTheTerminal) {
     std::strcpy(data.chosen->now->devices[0].name, "\x1b[2J");
     std::strcpy(data.chosen->now->devices[0].device, "\x1b[2J");
     data.entries[0].name = "\x1b[2J";
-    for (const Table& table : {pools_table(data, Sizes::iec), scopes_table(data, Sizes::iec),
-                               threads_table(data, 0, Sizes::iec), devices_table(data, Sizes::iec),
-                               events_table(data, Sizes::iec), planned_table(data, Sizes::iec),
-                               budgets_table(data, Sizes::iec), stashes_table(data, Sizes::iec)}) {
+    for (const Table& table :
+         {records_table(data, View::pools, Sizes::iec),
+          records_table(data, View::scopes, Sizes::iec),
+          records_table(data, View::threads, Sizes::iec),
+          records_table(data, View::devices, Sizes::iec), events_table(data, Sizes::iec),
+          records_table(data, View::planned, Sizes::iec),
+          records_table(data, View::budgets, Sizes::iec),
+          records_table(data, View::stashes, Sizes::iec)}) {
         for (const std::string& line : lay_out(table, 200)) {
             EXPECT_EQ(line.find('\x1b'), std::string::npos) << line;
         }

@@ -38,9 +38,7 @@ export const makeLarge = () => new Facts(byId('large'), [
 
 const sum = (object) => Object.values(object ?? {}).reduce((a, b) => a + b, 0);
 const leftOut = ({ left_out: out }) => (sum(out)
-  ? `${out.pools} pools, ${out.arenas} arenas, ${out.slots} threads, ${out.scopes} scopes, ` +
-    `${out.devices} devices, ${out.device_streams} streams, ${out.planned ?? 0} planned arenas, ` +
-    `${out.budgets ?? 0} budgets, ${out.stashes ?? 0} names at rest` : 'nothing');
+  ? Object.entries(out).map(([kind, number]) => `${number} ${kind.replace('_', ' ')}`).join(', ') : 'nothing');
 
 export const makeAbout = () => new Facts(byId('about'), [
   ['name', (of) => named(of.process_name)],

@@ -6,8 +6,6 @@
 
 #include <cmath>
 #include <deque>
-#include <map>
-#include <memory>
 
 #include <tensorpool/heap_profile.hpp>
 #include <tensorpool/process_snapshot.hpp>

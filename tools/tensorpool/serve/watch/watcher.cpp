@@ -32,8 +32,9 @@ std::string to_json(const std::vector<ListedProcess>& processes) {
 }
 
 std::string to_json(const ProcessSnapshot& snapshot, const ProcessRates& rates) {
-    return fmt::format(R"({{"time":{},"snapshot":{},"rates":{}}})", seconds(snapshot.time_unix_ns),
-                       tensorpool::to_json(snapshot), tensorpool::to_json(rates));
+    return fmt::format(R"({{"time":{},"snapshot":{},"rates":{},"tables":{}}})",
+                       seconds(snapshot.time_unix_ns), tensorpool::to_json(snapshot),
+                       tensorpool::to_json(rates), tables_json(record_groups(snapshot)));
 }
 
 std::string to_json(const TimelinePart& part) {

@@ -1,0 +1,254 @@
+#include "snapshot/segment_snapshot.hpp"
+
+#include <tensorpool/snapshot.hpp>
+
+#include "base/block_sizes.hpp"
+#include "snapshot/typed_records.hpp"
+#include "statistics/segment/segment.hpp"
+#include "statistics/sums/pool_statistics.hpp"
+
+namespace tensorpool::snapshots {
+namespace {
+
+using namespace statistics;
+using read::SegmentProblem;
+using read::SegmentView;
+
+/// The indices of a pool's counters records.
+using CounterIndices = std::span<const std::size_t>;
+
+/// Finds which counters belong to which pool. Reads each counters record once, whatever it
+/// contains.
+class CountersByPool {
+public:
+    explicit CountersByPool(const SegmentImage& image);
+    /// Returns the counters of a pool. Each record is returned once: if several pools have the same
+    /// number, the first one gets the records. A process that overwrites its segment therefore
+    /// cannot make a reader sum the same records for each pool.
+    CounterIndices take(std::uint64_t pool) noexcept;
+
+private:
+    std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
+    std::vector<std::size_t> indices_;
+    std::vector<bool> taken_;
+};
+
+std::uint64_t value_of(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
+/// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
+unsigned series_of(const CountersRecord& record) noexcept {
+    const std::uint64_t series = value_of(record.series);
+    return series < base::series_count ? static_cast<unsigned>(series) : 0;
+}
+
+void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
+         unsigned series = 0) noexcept {
+    for (const detail::BucketCounters& bucket : counted.buckets) {
+        thread.deallocations += value_of(bucket.deallocations);
+        thread.allocations += value_of(bucket.allocations);
+    }
+    thread.deallocations += value_of(counted.large.deallocations);
+    thread.allocations += value_of(counted.large.allocations);
+    thread.parked_bytes += parked_bytes_of(counted, series);
+}
+
+CountersByPool::CountersByPool(const SegmentImage& image) {
+    std::vector<std::pair<std::uint64_t, std::size_t>> found;
+    for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
+        const std::uint64_t pool = value_of(image.records<CountersRecord>()[index].pool);
+        if (pool != 0) found.emplace_back(pool, index);
+    }
+    std::sort(found.begin(), found.end());
+    for (const auto& [pool, index] : found) {
+        pools_.push_back(pool);
+        indices_.push_back(index);
+    }
+    taken_.resize(indices_.size());
+}
+
+CounterIndices CountersByPool::take(std::uint64_t pool) noexcept {
+    const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
+    const auto begin = static_cast<std::size_t>(first - pools_.begin());
+    if (first == last || taken_[begin]) return {};
+    taken_[begin] = true;
+    return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
+}
+
+/// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended
+/// or have no counters of their own, if they counted anything.
+void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& image,
+                 const PoolRecord& pool, CounterIndices indices) {
+    ThreadStatistics others;
+    others.pool = value_of(pool.id);
+    add(others, pool.shared);
+    add(others, pool.left_out);
+    std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has counters for each series
+    for (const std::size_t index : indices) {
+        const CountersRecord& record = image.records<CountersRecord>()[index];
+        const std::uint64_t number = value_of(record.thread);
+        add(number == 0 ? others : by_number[number], record.counters, series_of(record));
+    }
+    for (auto& [number, thread] : by_number) {
+        thread.thread = number;
+        thread.pool = others.pool;
+        threads.push_back(std::move(thread));
+    }
+    if (others.allocations + others.deallocations != 0) threads.push_back(std::move(others));
+}
+
+// A change takes a microsecond, and one reading some tens of microseconds. This many readings in a
+// row meet a change only if pools and threads are created and destroyed all the time, or if the
+// process was stopped during a change.
+constexpr unsigned max_looks = 8;
+
+template <class Statistics>
+void sort_by_age(std::vector<Statistics>& group) {
+    // Numbers are given out in order. The record `other` has the number 0 and comes last.
+    std::sort(group.begin(), group.end(),
+              [](const Statistics& a, const Statistics& b) { return a.id - 1 < b.id - 1; });
+}
+
+void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
+    CountersByPool counters(later);
+    for (std::size_t index = 0; index < later.records<PoolRecord>().size(); ++index) {
+        const PoolRecord& pool = later.records<PoolRecord>()[index];
+        if (index != 0 && value_of(pool.id) == 0) continue;
+        const CounterIndices its = counters.take(value_of(pool.id));
+        PoolSums sums;
+        if (index < earlier.records<PoolRecord>().size()) {
+            sums.add_frees(earlier.records<PoolRecord>()[index].shared, 0);
+            sums.add_frees(earlier.records<PoolRecord>()[index].left_out, 0);
+        }
+        for (const std::size_t i : its) {
+            if (i >= earlier.records<CountersRecord>().size()) continue;
+            const CountersRecord& counted = earlier.records<CountersRecord>()[i];
+            sums.add_frees(counted.counters, series_of(counted));
+        }
+        sums.add_allocations(pool.shared, 0);
+        sums.add_allocations(pool.left_out, 0);
+        for (const std::size_t i : its) {
+            const CountersRecord& counted = later.records<CountersRecord>()[i];
+            sums.add_allocations(counted.counters, series_of(counted));
+        }
+        PoolStatistics statistics = sums.with(pool);
+        const bool used =
+            to.left_out.at("pools") + statistics.capacity_bytes + statistics.allocations != 0;
+        if (index == 0 && !used) continue;  // the record `other`
+        // The sums of policies mean nothing.
+        if (index == 0) statistics.id = statistics.retain_bytes = statistics.retain_ms = 0;
+        add_threads(to.threads, later, pool, its);
+        to.pools.push_back(statistics);
+    }
+    sort_by_age(to.pools);
+    std::stable_sort(to.threads.begin(), to.threads.end(),
+                     [](const auto& a, const auto& b) { return a.pool - 1 < b.pool - 1; });
+}
+
+void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
+    char text[Name::bytes];
+    load_name(header.process_name, text);
+    to.process_name = text;
+    load_name(header.library_version, text);
+    to.library_version = text;
+    to.process = value_of(header.process);
+    to.entries = value_of(header.entries);
+    const auto addresses = [](const MemoryRange& range) {
+        return ProcessSnapshot::Addresses{value_of(range.begin), value_of(range.bytes)};
+    };
+    to.pool_addresses = addresses(header.pool_addresses);
+    to.page_map = addresses(header.page_map);
+    const auto failed = [&](CheckKind kind) {
+        return value_of(header.failed_checks[static_cast<unsigned>(kind)]);
+    };
+    to.failed_misuse = failed(CheckKind::misuse);
+    to.failed_leaks = failed(CheckKind::leak);
+    to.failed_threads = failed(CheckKind::thread);
+    to.failed_scope_orders = failed(CheckKind::scope_order);
+    to.left_out["pools"] = value_of(header.region<PoolRecord>().left_out);
+    to.left_out["slots"] = value_of(header.region<CountersRecord>().left_out);
+}
+
+/// Moves the records to the structures that the snapshot has for them, and those of other kinds to
+/// its `others`.
+void take_records(ProcessSnapshot& to, std::vector<read::FoundRecords>&& all) {
+    const auto take = [&]<class Statistics>(RecordGroup& group, std::vector<Statistics>& into) {
+        if (snapshots::table_of<Statistics>().name != group.name) return false;
+        into = snapshots::typed<Statistics>(group);
+        return true;
+    };
+    for (auto& [group, left_out] : all) {
+        to.left_out[group.name] = left_out;
+        const bool is_known = take(group, to.arenas) || take(group, to.devices) ||
+                              take(group, to.device_streams) || take(group, to.planned) ||
+                              take(group, to.budgets) || take(group, to.stashes) ||
+                              take(group, to.scopes);
+        if (!is_known) to.others.push_back(std::move(group));
+    }
+    const auto scratches = std::ranges::stable_partition(to.arenas, [](const ArenaStatistics& one) {
+        return one.kind != ArenaStatistics::Kind::scratch;
+    });
+    to.scratches.assign(scratches.begin(), scratches.end());
+    to.arenas.erase(scratches.begin(), scratches.end());
+    std::ranges::stable_sort(to.device_streams, {}, &DeviceStreamStatistics::device);
+}
+
+std::uint64_t committed_bytes_of(const ProcessSnapshot& snapshot) noexcept {
+    std::uint64_t bytes = 0;
+    for (const PoolStatistics& pool : snapshot.pools) bytes += pool.capacity_bytes;
+    for (const ArenaStatistics& arena : snapshot.arenas) {
+        if (arena.kind == ArenaStatistics::Kind::growing) bytes += arena.capacity_bytes;
+    }
+    for (const ArenaStatistics& scratch : snapshot.scratches) bytes += scratch.capacity_bytes;
+    for (const PlannedArenaStatistics& arena : snapshot.planned) bytes += arena.capacity_bytes;
+    return bytes;
+}
+
+ProcessSnapshot snapshot_in(SegmentView& view) {
+    ProcessSnapshot statistics;
+    add_header(statistics, view.later().header());
+    add_pools(statistics, view.earlier(), view.later());
+    take_records(statistics, read::read_records(view));
+    statistics.committed_bytes = committed_bytes_of(statistics);
+    return statistics;
+}
+
+}  // namespace
+
+std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to) {
+    for (unsigned look = 0; look < max_looks; ++look) {
+        if (auto problem = view.refresh()) return problem;
+        to = snapshot_in(view);
+        to.consistent = view.is_steady();
+        if (to.consistent) break;
+    }
+    return std::nullopt;
+}
+
+void add_facts(ProcessSnapshot& to, bool is_visible) {
+    to.time_ns = platform::monotonic_clock_ns();
+    to.time_unix_ns = platform::wall_clock_ns();
+    const auto facts = is_visible ? platform::facts_of(to.process) : std::nullopt;
+    if (!facts) return;
+    to.process_name = facts->name;
+    to.minor_faults = facts->minor_faults;
+    to.resident_bytes = facts->resident_bytes;
+}
+
+}  // namespace tensorpool::snapshots
+
+namespace tensorpool {
+
+Snapshot take_snapshot() {
+    Snapshot snapshot;
+    const statistics::SegmentHeader* const header = statistics::segment().header();
+    if (header == nullptr) return snapshot;
+    // On the heap, because the stack of the thread may be small.
+    const auto view = std::make_unique<read::SegmentView>(*header);
+    (void)snapshots::read_segment(*view, snapshot);
+    snapshots::add_facts(snapshot, true);
+    return snapshot;
+}
+
+}  // namespace tensorpool

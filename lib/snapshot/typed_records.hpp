@@ -1,0 +1,129 @@
+#pragma once
+
+#include "arena/arena_table.hpp"
+#include "device/device_table.hpp"
+#include "limits/budget_table.hpp"
+#include "plan/planned_table.hpp"
+#include "read/read_records.hpp"
+#include "rest/stash_table.hpp"
+#include "statistics/records/record_values.hpp"
+#include "statistics/scopes/scope_table.hpp"
+
+/// Public structures of statistics from records of any kind, and back. The tables of the layers
+/// that own the kinds say how.
+namespace tensorpool::snapshots {
+
+/// The record type whose statistics a public structure holds.
+template <class Statistics>
+struct RecordOf;
+template <>
+struct RecordOf<ArenaStatistics> : std::type_identity<statistics::ArenaRecord> {};
+template <>
+struct RecordOf<DeviceStatistics> : std::type_identity<statistics::DeviceRecord> {};
+template <>
+struct RecordOf<DeviceStreamStatistics> : std::type_identity<statistics::DeviceStreamRecord> {};
+template <>
+struct RecordOf<PlannedArenaStatistics> : std::type_identity<statistics::PlannedRecord> {};
+template <>
+struct RecordOf<BudgetStatistics> : std::type_identity<statistics::BudgetRecord> {};
+template <>
+struct RecordOf<StashStatistics> : std::type_identity<statistics::StashRecord> {};
+template <>
+struct RecordOf<ScopeStatistics> : std::type_identity<statistics::ScopeRecord> {};
+
+template <class Statistics>
+const statistics::RecordTable& table_of() noexcept {
+    return *RecordOf<Statistics>::type::layout.table;
+}
+/// Returns whether snapshots have a structure for records of this kind.
+inline bool has_structure(std::string_view kind) noexcept {
+    return [&]<class... Statistics>(std::type_identity<Statistics>...) {
+        return ((table_of<Statistics>().name == kind) || ...);
+    }(std::type_identity<ArenaStatistics>(), std::type_identity<DeviceStatistics>(),
+           std::type_identity<DeviceStreamStatistics>(),
+           std::type_identity<PlannedArenaStatistics>(), std::type_identity<BudgetStatistics>(),
+           std::type_identity<StashStatistics>(), std::type_identity<ScopeStatistics>());
+}
+/// Returns a pointer to a table that is a constant.
+inline std::shared_ptr<const statistics::RecordTable> share(
+    const statistics::RecordTable& table) noexcept {
+    return {std::shared_ptr<void>(), &table};
+}
+
+template <std::size_t bytes>
+void copy_text(char (&to)[bytes], std::string_view from) noexcept {
+    to[from.copy(to, bytes - 1)] = '\0';
+}
+
+/// Returns the structures of the records of a group. Values are found by their names, so a process
+/// of another build may have more of them, or fewer, which are then 0.
+template <class Statistics>
+std::vector<Statistics> typed(const RecordGroup& group) {
+    const statistics::RecordTable& ours = table_of<Statistics>();
+    const std::span<const statistics::Field> theirs = group.table->fields;
+    std::vector<std::size_t> indices;
+    for (const statistics::Field& field : ours.shown_fields()) {
+        const auto found = std::ranges::find(theirs, field.name, &statistics::Field::name);
+        indices.push_back(static_cast<std::size_t>(found - theirs.begin()));
+    }
+    const std::size_t choices = statistics::count_of_values(ours.choice.values);
+    std::vector<Statistics> all;
+    for (const RecordGroup::Record& record : group.records) {
+        Statistics& one = all.emplace_back();
+        auto* to = statistics::first_value(one);
+        for (const std::size_t index : indices) {
+            *to++ = index < theirs.size() ? record.values[index] : 0;
+        }
+        if constexpr (requires { one.name; }) copy_text(one.name, record.name);
+        if constexpr (requires { one.device[0]; }) copy_text(one.device, record.text);
+        if constexpr (requires { one.kind; }) {
+            one.kind =
+                static_cast<decltype(one.kind)>(std::min<std::size_t>(record.choice, choices - 1));
+        } else if constexpr (requires { one.state; }) {
+            one.state =
+                static_cast<decltype(one.state)>(std::min<std::size_t>(record.choice, choices - 1));
+        }
+    }
+    return all;
+}
+
+template <class Statistics>
+RecordGroup::Record record_of(const Statistics& one) {
+    std::uint64_t id = 0;
+    const char* name = "";
+    if constexpr (requires { one.id; }) id = one.id;
+    if constexpr (requires { one.name; }) name = one.name;
+    RecordGroup::Record record =
+        read::make_record(table_of<Statistics>(), id, name,
+                          {statistics::first_value(one), statistics::value_count<Statistics>()});
+    if constexpr (requires { one.device[0]; }) record.text = one.device;
+    if constexpr (requires { one.waiting_ns; }) record.text = to_text(one);
+    if constexpr (requires { one.kind; }) {
+        record.choice = static_cast<unsigned>(one.kind);
+    } else if constexpr (requires { one.state; }) {
+        record.choice = static_cast<unsigned>(one.state);
+    }
+    return record;
+}
+
+template <class Statistics>
+RecordGroup group_of(const std::vector<Statistics>& all, std::string_view name = {}) {
+    RecordGroup group;
+    group.table = share(table_of<Statistics>());
+    group.name = name.empty() ? group.table->name : name;
+    for (const Statistics& one : all) group.records.push_back(record_of(one));
+    return group;
+}
+
+/// Formats a JSON array `[{...},...]` of the structures.
+template <class Statistics>
+std::string array_of(const std::vector<Statistics>& elements) {
+    std::string out = "[";
+    for (const Statistics& element : elements) {
+        if (out.size() > 1) out += ',';
+        out += to_json(element);
+    }
+    return out + ']';
+}
+
+}  // namespace tensorpool::snapshots
