@@ -76,7 +76,7 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     Refusal refusal;
     void* const block = state_->allocate(bytes, alignment, refusal);
     if (events::is_recording() || platform::has_memory_tool() || state_->checked != nullptr) {
-        state_->end_scope_slowly();
+        unsettled_ = true;  // the scope's end is recorded as its allocations were
     }
     if (events::is_recording()) {
         const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;

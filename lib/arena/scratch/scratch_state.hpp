@@ -256,9 +256,6 @@ public:
     ScratchState* next_of_all = nullptr;  ///< owned by the registry
     /// Opens or closes the inline path of the scratch. May be called by any thread.
     void show_quick_path(bool shown) noexcept;
-    /// Makes the present scope end on the slow path, so that its end is recorded as its allocations
-    /// were.
-    void end_scope_slowly() noexcept { scratch_.unsettled_ = true; }
 
 private:
     [[nodiscard]] bool grow(std::size_t bytes, std::size_t alignment,
