@@ -1,6 +1,5 @@
 #include "device/owned_device_record.hpp"
 
-#include "events/recorder_hooks.hpp"
 #include "statistics/records/record_values.hpp"
 
 namespace tensorpool::device {

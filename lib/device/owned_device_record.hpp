@@ -3,6 +3,7 @@
 #include <tensorpool/device/backend.hpp>
 
 #include "device/device_table.hpp"
+#include "events/recorder_hooks.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::device {
