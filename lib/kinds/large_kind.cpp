@@ -151,7 +151,6 @@ void* move(PoolParts& pool, Span& span, std::size_t bytes, SlowPath& path) noexc
 void* shorten(PoolParts& pool, Span& span, std::size_t bytes, Changes& changes) noexcept {
     base::BlockMark* const mark = span.mark();
     base::BlockMark* const charge = mark == nullptr ? nullptr : mark->charge();
-    if (charge != mark && charge != nullptr) return nullptr;  // it covers the charge
     const std::size_t before = span.bytes();
     if (!pool.large.shorten(span, bytes)) return nullptr;
     const std::size_t less = before - span.bytes();

@@ -3,7 +3,9 @@
 #include <chrono>
 #include <cmath>
 
+#include "events/timeline.hpp"
 #include "limits/budgets.hpp"
+#include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 
 namespace tensorpool::limits {
@@ -152,6 +154,13 @@ constinit Ladder the_ladder(holders);
 
 Ladder& ladder() noexcept {
     return the_ladder;
+}
+
+bool Ladder::gives_for(const base::Refusal& refusal) const noexcept {
+    const LimitKind limit = events::limit_kind(refusal);
+    if (limit != LimitKind::memory && limit != LimitKind::address_space) return false;
+    Lack lack;
+    return refusal.missing <= commit_budget().committed() && climb(lack) != 0;
 }
 
 std::size_t Ladder::climb(Lack& lack) const noexcept {

@@ -3,7 +3,6 @@
 #include <atomic>
 #include <thread>
 
-#include "events/timeline.hpp"
 #include "limits/budget_request.hpp"
 
 namespace tensorpool::limits {
@@ -71,13 +70,9 @@ public:
     }
 
     /// For a request that the system refused, not a limit that was set: climbs for what all
-    /// pools of the process keep. Returns whether that was anything.
-    bool gives_for(const base::Refusal& refusal) const noexcept {
-        const LimitKind limit = events::limit_kind(refusal);
-        if (limit != LimitKind::memory && limit != LimitKind::address_space) return false;
-        Lack lack;
-        return climb(lack) != 0;
-    }
+    /// pools of the process keep, unless all that is committed would not suffice. Returns whether
+    /// that was anything.
+    bool gives_for(const base::Refusal& refusal) const noexcept;
 
 private:
     std::atomic<const Rung*> rungs_[positions] = {};

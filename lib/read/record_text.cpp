@@ -295,7 +295,7 @@ std::string read::report_of(const RecordGroup& group) {
     const RecordGroup::Record& record = group.records.front();
     const std::string_view title = table.title;
     std::string out =
-        "tensorpool: '" + record.name + "' of " + std::string(title.substr(0, title.find(';')));
+        "tensorpool: " + std::string(title.substr(0, title.find(';'))) + ": '" + record.name + '\'';
     if (table.choice.word != statistics::no_word) out += ", " + choice_in(table, record);
     if (!record.text.empty()) out += ", " + record.text;
     TextTable lines;

@@ -96,7 +96,7 @@ TEST(DeviceToText, ShowsPyTorchNamesInAColumn) {
     statistics.failures = 2;
     const std::string text = to_text(statistics);
     EXPECT_TRUE(
-        text.starts_with("tensorpool: 'weights' of allocators of device memory, caching, cuda:0\n"
+        text.starts_with("tensorpool: allocators of device memory: 'weights', caching, cuda:0\n"
                          "  in_use_bytes           allocated_bytes.all.current      3 MiB\n"
                          "  peak_in_use_bytes      allocated_bytes.all.peak         7 MiB\n"
                          "  requested_in_use_bytes requested_bytes.all.current      2 MiB\n"))
@@ -119,7 +119,7 @@ TEST(DeviceToText, LinesOfLargestValuesFitAHundredColumns) {
 
 TEST(DeviceToText, UnusedAllocatorShowsNeitherLimitNorPressure) {
     EXPECT_EQ(to_text(DeviceStatistics()),
-              "tensorpool: '' of allocators of device memory, caching\n");
+              "tensorpool: allocators of device memory: '', caching\n");
 }
 
 TEST(DeviceStreamToText, SaysWhatIsHeldAndWhatWaits) {

@@ -31,7 +31,7 @@ PlannedArenaStatistics serving() {
 
 TEST(PlannedToText, ShowsPeaksAndLowerBound) {
     EXPECT_EQ(to_text(serving()),
-              "tensorpool: 'step' of planned arenas, serving\n"
+              "tensorpool: planned arenas: 'step', serving\n"
               "  id                7\n"
               "  buffers           442\n"
               "  lower_bound_bytes 100 MiB\n"
@@ -56,7 +56,7 @@ TEST(PlannedToText, ShowsMissesByReason) {
 }
 
 TEST(PlannedToText, LearningArenaShowsNoPlan) {
-    EXPECT_EQ(to_text(PlannedArenaStatistics()), "tensorpool: '' of planned arenas, learning\n");
+    EXPECT_EQ(to_text(PlannedArenaStatistics()), "tensorpool: planned arenas: '', learning\n");
 }
 
 TEST(PlannedToJson, ContainsFieldsByNameAndStateAsWord) {

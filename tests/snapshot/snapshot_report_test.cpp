@@ -108,7 +108,7 @@ TEST(ArenaToText, ShowsValuesWithUnits) {
     statistics.given_back_bytes = 16 << 20;
     statistics.refusals = 17;
     EXPECT_EQ(to_text(statistics),
-              "tensorpool: 'steps' of arenas, growing\n"
+              "tensorpool: arenas: 'steps', growing\n"
               "  allocations         12\n"
               "  releases            3\n"
               "  used_bytes          3 MiB\n"
@@ -128,14 +128,14 @@ TEST(ArenaToText, HeadlineNamesKind) {
     const auto headline_of = [](Kind kind) {
         return lines_of(to_text(arena_named("a", kind))).at(0);
     };
-    EXPECT_EQ(headline_of(Kind::growing), "tensorpool: 'a' of arenas, growing");
-    EXPECT_EQ(headline_of(Kind::buffer), "tensorpool: 'a' of arenas, buffer");
-    EXPECT_EQ(headline_of(Kind::measuring), "tensorpool: 'a' of arenas, measuring");
-    EXPECT_EQ(headline_of(Kind::scratch), "tensorpool: 'a' of arenas, scratch");
+    EXPECT_EQ(headline_of(Kind::growing), "tensorpool: arenas: 'a', growing");
+    EXPECT_EQ(headline_of(Kind::buffer), "tensorpool: arenas: 'a', buffer");
+    EXPECT_EQ(headline_of(Kind::measuring), "tensorpool: arenas: 'a', measuring");
+    EXPECT_EQ(headline_of(Kind::scratch), "tensorpool: arenas: 'a', scratch");
 }
 
 TEST(ArenaToText, UnusedArenaShowsNeitherLimitNorRefusals) {
-    EXPECT_EQ(to_text(ArenaStatistics()), "tensorpool: '' of arenas, growing\n");
+    EXPECT_EQ(to_text(ArenaStatistics()), "tensorpool: arenas: '', growing\n");
 }
 
 TEST(SnapshotToJson, EmptySnapshotHasEmptyGroups) {

@@ -43,9 +43,8 @@ std::size_t used_bytes_of(const SegmentHeader& header, std::size_t index) noexce
 
 /// Returns whether the system has the pages that this segment uses, for one at `base`.
 bool has_pages_of(const SegmentHeader& used, std::byte* base) noexcept {
-    bool has = has_pages(base, header_bytes);
-    const std::size_t text = read(used.text_end) - text_begin;
-    has = has && (text == 0 || has_pages(base + text_begin, text));
+    static_assert(text_begin == header_bytes);
+    bool has = has_pages(base, read(used.text_end));
     for (std::size_t i = 0; has && i != read(used.kinds); ++i) {
         const std::size_t bytes = used_bytes_of(used, i);
         has = bytes == 0 || has_pages(base + read(used.regions[i].offset), bytes);
@@ -105,6 +104,11 @@ void copy_words(Counter* to, const Counter* from, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) write(to[i], read(from[i]));
 }
 
+bool counts_frees(const RecordKind& kind) noexcept {
+    return kind.counts_frees != nullptr ||
+           (kind.table != nullptr && std::ranges::any_of(kind.table->fields, &Field::is_first));
+}
+
 bool counts_frees(const RecordKind& kind, std::size_t word) noexcept {
     if (kind.counts_frees != nullptr) return kind.counts_frees(word);
     if (kind.table == nullptr) return false;
@@ -124,9 +128,11 @@ void copy_records(const RecordKind& kind, SegmentHeader& to, const SegmentHeader
     const std::size_t offset = read(from.regions[index].offset);
     Counter* const records = as_counters(to, offset);
     const Counter* const originals = as_counters(from, offset);
+    const bool has_frees = counts_frees(kind);
     for (const bool frees : {true, false}) {
+        if (frees && !has_frees) continue;
         for (std::size_t word = 0; word != words; ++word) {
-            if (counts_frees(kind, word) != frees) continue;
+            if (has_frees && counts_frees(kind, word) != frees) continue;
             for (std::size_t at = word; at < used * words; at += words) {
                 // Acquire pairs with `add_release`, as in a reader.
                 write(records[at], originals[at].load(std::memory_order_acquire));
@@ -141,8 +147,9 @@ void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
                const SegmentHeader& from) noexcept {
     auto& copy = *reinterpret_cast<SegmentHeader*>(to);
     copy_words(as_words(copy) + 1, as_words(from) + 1, words_of<SegmentHeader> - 1);
-    copy_words(as_counters(copy, text_begin), as_counters(from, text_begin),
-               (read(copy.text_end) - text_begin) / sizeof(Counter));
+    // Descriptions do not change once they are there.
+    std::memcpy(to + text_begin, reinterpret_cast<const std::byte*>(&from) + text_begin,
+                read(copy.text_end) - text_begin);
     // The number from the copy, because entries continue to be written.
     const std::uint64_t head = read(copy.entries);
     copy_entries({records_in<EntryRecord>(from), std::min<std::size_t>(head, entry_count)},

@@ -137,8 +137,11 @@ TEST_F(Program, PrintsDeviceMemoryWithPyTorchsNames) {
     const HolderProcess holder(path());
     const ProgramResult text = run({"stat", "--devices", "--name", name_, "-n", "1"});
     EXPECT_EQ(text.exit_code, 0) << text.errors;
-    EXPECT_TRUE(text.output.starts_with("activations on cpu:0\nOURS ")) << text.output;
-    EXPECT_NE(text.output.find("allocated_bytes      3.00 MiB"), std::string::npos) << text.output;
+    EXPECT_TRUE(text.output.starts_with("activations on cpu:0\nNAME ")) << text.output;
+    EXPECT_NE(
+        text.output.find("in_use_bytes             allocated_bytes.all.current        3.00 MiB"),
+        std::string::npos)
+        << text.output;
     const ProgramResult json =
         run({"stat", "--devices", "--name", name_, "-n", "2", "-i", "0.02", "--json"});
     ASSERT_EQ(lines_of(json.output).size(), 2u) << json.output << json.errors;

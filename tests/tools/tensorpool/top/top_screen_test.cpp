@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include <tensorpool/record_group.hpp>
+
 #include "common/printable.hpp"
 #include "tools/profile/made_profile.hpp"
 #include "tools/tensorpool/made_up_data.hpp"
@@ -218,7 +220,7 @@ TEST(TopScreen, ReportsObjectsWithoutARecordInTheSegment) {
 TEST(TopScreen, OffersTheViewOfOtherKindsIfThereAreSome) {
     TopData data = made_up_data();
     EXPECT_FALSE(shows(data, in(View::pools), "[k]inds"));
-    data.chosen->now->others.emplace_back();
+    data.chosen->now->others.push_back(record_groups(*data.chosen->now).front());
     EXPECT_TRUE(shows(data, in(View::pools), "[k]inds"));
 }
 
