@@ -262,7 +262,7 @@ void Pool::deallocate(void* p, const FreedAs& freed) noexcept {
 bool Pool::reserve(std::size_t capacity, SlowPath& path) noexcept {
     bool done = parts_.heap.reserve(capacity, path);
     while (!done && path.budget.may_retry()) done = parts_.heap.reserve(capacity, path);
-    if (!done && limits::ladder().gives_for(path.refusal))
+    if (!done && capacity <= pages::max_large_bytes && limits::ladder().gives_for(path.refusal))
         done = parts_.heap.reserve(capacity, path);
     report(path);
     if (!done) count_failure(capacity, path.refusal);

@@ -128,11 +128,10 @@ void copy_records(const RecordKind& kind, SegmentHeader& to, const SegmentHeader
     const std::size_t offset = read(from.regions[index].offset);
     Counter* const records = as_counters(to, offset);
     const Counter* const originals = as_counters(from, offset);
-    const bool has_frees = counts_frees(kind);
+    if (!counts_frees(kind)) return copy_words(records, originals, used * words);
     for (const bool frees : {true, false}) {
-        if (frees && !has_frees) continue;
         for (std::size_t word = 0; word != words; ++word) {
-            if (has_frees && counts_frees(kind, word) != frees) continue;
+            if (counts_frees(kind, word) != frees) continue;
             for (std::size_t at = word; at < used * words; at += words) {
                 // Acquire pairs with `add_release`, as in a reader.
                 write(records[at], originals[at].load(std::memory_order_acquire));
@@ -141,15 +140,12 @@ void copy_records(const RecordKind& kind, SegmentHeader& to, const SegmentHeader
     }
 }
 
-/// Copies the used part of the segment at `from` to the zeros at `to`. The magic is not copied;
-/// readers wait for it.
+/// Copies the used part of the segment at `from` to the zeros at `to`, but for the descriptions.
+/// The magic is not copied; readers wait for it.
 void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
                const SegmentHeader& from) noexcept {
     auto& copy = *reinterpret_cast<SegmentHeader*>(to);
     copy_words(as_words(copy) + 1, as_words(from) + 1, words_of<SegmentHeader> - 1);
-    // Descriptions do not change once they are there.
-    std::memcpy(to + text_begin, reinterpret_cast<const std::byte*>(&from) + text_begin,
-                read(copy.text_end) - text_begin);
     // The number from the copy, because entries continue to be written.
     const std::uint64_t head = read(copy.entries);
     copy_entries({records_in<EntryRecord>(from), std::min<std::size_t>(head, entry_count)},
@@ -162,6 +158,12 @@ void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
             if (kinds[i]->is_part == parts) copy_records(*kinds[i], copy, from, i);
         }
     }
+}
+
+/// Copies the descriptions, which do not change once they are there.
+void copy_text(std::byte* to, const SegmentHeader& from) noexcept {
+    std::memcpy(to + text_begin, reinterpret_cast<const std::byte*>(&from) + text_begin,
+                read(from.text_end) - text_begin);
 }
 
 /// Writes the used part of the segment with its own values, so that its pages become private to the
@@ -502,6 +504,7 @@ void Segment::part_from_parent() noexcept {
     } else {
         copy_used(kinds(), static_cast<std::byte*>(memory.address), from);
     }
+    if (memory.address != nullptr) copy_text(static_cast<std::byte*>(memory.address), *header);
     const bool parted = memory.address != nullptr
                             ? platform::replace_mapping(header, memory.address, segment_bytes)
                             : part_in_place();
