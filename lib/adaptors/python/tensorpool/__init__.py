@@ -67,7 +67,8 @@ def statistics() -> Dict[str, Any]:
 
     The keys are "pools", "arenas", "scratches", "devices", "planned", "budgets", "stashes" and
     "scopes". Each value is a list of dicts, each with its "name". The global pool is among the pools once it was
-    used. Raises MemoryError if there is no memory for the statistics.
+    used. "device_streams" and "threads" are lists too; further keys describe the process, such as
+    "committed_bytes". Raises MemoryError if there is no memory for the statistics.
     """
     return json.loads(_tensorpool.snapshot_json().decode("utf-8", "replace"))
 
