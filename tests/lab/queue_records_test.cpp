@@ -58,8 +58,9 @@ TEST_F(Queue, IsInJson) {
 
 TEST_F(Queue, IsInMetrics) {
     const std::string metrics = to_prometheus(read());
-    EXPECT_TRUE(has(metrics, "# HELP lab_queue_batches_total Batches that came.\n"
-                             "# TYPE lab_queue_batches_total counter\n"));
+    EXPECT_TRUE(has(metrics,
+                    "# HELP lab_queue_batches_total Batches that came.\n"
+                    "# TYPE lab_queue_batches_total counter\n"));
     EXPECT_TRUE(has(metrics, "queue=\"loader\"} 7\n")) << metrics;
 }
 

@@ -9,9 +9,9 @@
 /// (https://numpy.org/neps/nep-0049.html).
 namespace tensorpool::python {
 
-// The functions that allocate and free. NumPy may call them without the GIL, so they touch no Python
-// object, and any thread may call them. No exception leaves them: after nullptr, NumPy raises a
-// MemoryError.
+// The functions that allocate and free. NumPy may call them without the GIL, so they touch no
+// Python object, and any thread may call them. No exception leaves them: after nullptr, NumPy
+// raises a MemoryError.
 
 /// Sets whether large arrays that need not be zero request huge pages, as NumPy's own handler does
 /// depending on its setting. Initially they do not.

@@ -6,8 +6,8 @@
 #include <new>
 #include <utility>
 
-#include "arena/scratch/scratch_state.hpp"
 #include "arena/arena_table.hpp"
+#include "arena/scratch/scratch_state.hpp"
 
 namespace {
 

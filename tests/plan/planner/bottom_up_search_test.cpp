@@ -1,5 +1,5 @@
-#include "plan/planner/exact_search.hpp"
 #include <limits>
+#include "plan/planner/exact_search.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
-#include "plan/planner/problem.hpp"
 #include <cstdint>
 #include <vector>
+#include "plan/planner/problem.hpp"
 
 #include <gtest/gtest.h>
 

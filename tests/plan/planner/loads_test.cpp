@@ -1,5 +1,5 @@
-#include "plan/planner/portfolio.hpp"
 #include <gtest/gtest.h>
+#include "plan/planner/portfolio.hpp"
 
 namespace {
 

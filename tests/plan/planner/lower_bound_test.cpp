@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
-#include "plan/planner/problem.hpp"
 #include "plan/planner/instances.hpp"
+#include "plan/planner/problem.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
-#include "plan/planner/portfolio.hpp"
 #include <cstdint>
 #include <vector>
+#include "plan/planner/portfolio.hpp"
 
 #include <gtest/gtest.h>
 

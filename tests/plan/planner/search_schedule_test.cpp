@@ -1,5 +1,5 @@
-#include "plan/planner/search_order.hpp"
 #include <gtest/gtest.h>
+#include "plan/planner/search_order.hpp"
 
 namespace {
 

@@ -1,5 +1,5 @@
-#include "plan/planner/portfolio.hpp"
 #include <chrono>
+#include "plan/planner/portfolio.hpp"
 
 #include <gtest/gtest.h>
 

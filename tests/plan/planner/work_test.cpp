@@ -1,5 +1,5 @@
-#include "plan/planner/problem.hpp"
 #include <chrono>
+#include "plan/planner/problem.hpp"
 
 #include <gtest/gtest.h>
 

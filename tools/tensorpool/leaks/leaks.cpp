@@ -2,10 +2,10 @@
 
 #include <cstdlib>
 
-#include "formats/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
+#include "formats/launch/launch.hpp"
 #include "formats/profile/formats.hpp"
 #include "leaks/observation.hpp"
 

@@ -5,10 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "formats/launch/launch.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
+#include "formats/launch/launch.hpp"
 #include "formats/profile/formats.hpp"
 
 namespace tensorpool::command {
