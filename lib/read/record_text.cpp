@@ -119,7 +119,7 @@ Show show_of(const Field& field) noexcept {
 
 std::string cell_json(const RecordCell& cell) {
     if (is_text(cell.show)) return quoted(cell.text.c_str());
-    const std::string number = std::to_string(cell.number);
+    std::string number = std::to_string(cell.number);
     if (cell.show != Show::part && cell.show != Show::bar) return number;
     return '[' + number + ',' + std::to_string(cell.whole) + ']';
 }

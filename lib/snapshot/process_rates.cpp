@@ -91,7 +91,9 @@ struct Interval {
             const auto rate_of = [&](std::size_t i) {
                 return rate(before->values[i], now.values[i]);
             };
-            RecordRates& rates = all.emplace_back(std::string(table.of), now.id);
+            RecordRates& rates = all.emplace_back();
+            rates.of = table.of;
+            rates.id = now.id;
             for (std::size_t i = 0; i != table.shown(); ++i) {
                 if (table.fields[i].kind != statistics::MetricKind::total) continue;
                 rates.values.emplace(table.fields[i].name.view(), rate_of(i));

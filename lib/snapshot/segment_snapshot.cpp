@@ -186,11 +186,11 @@ void take_records(ProcessSnapshot& to, std::vector<read::FoundRecords>&& all) {
                               take(group, to.scopes);
         if (!is_known) to.others.push_back(std::move(group));
     }
-    const auto scratches = std::ranges::stable_partition(to.arenas, [](const ArenaStatistics& one) {
-        return one.kind != ArenaStatistics::Kind::scratch;
-    });
-    to.scratches.assign(scratches.begin(), scratches.end());
-    to.arenas.erase(scratches.begin(), scratches.end());
+    const auto scratches = std::stable_partition(
+        to.arenas.begin(), to.arenas.end(),
+        [](const ArenaStatistics& one) { return one.kind != ArenaStatistics::Kind::scratch; });
+    to.scratches.assign(scratches, to.arenas.end());
+    to.arenas.erase(scratches, to.arenas.end());
     std::ranges::stable_sort(to.device_streams, {}, &DeviceStreamStatistics::device);
 }
 

@@ -63,7 +63,9 @@ std::vector<Statistics> typed(const RecordGroup& group) {
     const std::span<const statistics::Field> theirs = group.table->fields;
     std::vector<std::size_t> indices;
     for (const statistics::Field& field : ours.shown_fields()) {
-        const auto found = std::ranges::find(theirs, field.name, &statistics::Field::name);
+        const auto found = std::ranges::find_if(theirs, [&](const statistics::Field& their) {
+            return their.name == field.name.view();
+        });
         indices.push_back(static_cast<std::size_t>(found - theirs.begin()));
     }
     const std::size_t choices = statistics::count_of_values(ours.choice.values);

@@ -409,7 +409,8 @@ std::uint64_t sum_of(std::string_view field) noexcept {
     std::uint64_t sum = 0;
     segment().for_each_record([&](const RecordKind& kind, const Counter* record) {
         if (kind.table == nullptr) return;
-        const auto found = std::ranges::find(kind.table->fields, field, &Field::name);
+        const auto found = std::ranges::find_if(
+            kind.table->fields, [&](const Field& one) { return one.name == field; });
         if (found == kind.table->fields.end()) return;
         const auto index = static_cast<std::size_t>(found - kind.table->fields.begin());
         sum += values_of(*kind.table, record, false)[index];
