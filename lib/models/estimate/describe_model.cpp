@@ -3,7 +3,6 @@
 #include <charconv>
 #include <filesystem>
 #include <map>
-#include <ranges>
 #include <system_error>
 #include <tuple>
 
@@ -180,9 +179,12 @@ std::optional<TensorLocation> layer_of(std::string_view name) noexcept {
 /// Returns whether one of the words between dots is in the list.
 template <std::size_t Count>
 bool has_word(std::string_view name, const std::string_view (&words)[Count]) noexcept {
-    return std::ranges::any_of(std::views::split(name, '.'), [&](const auto& word) {
-        return is_one_of({word.begin(), word.end()}, words);
-    });
+    for (;;) {
+        const std::size_t dot = name.find('.');
+        if (is_one_of(name.substr(0, dot), words)) return true;
+        if (dot == std::string_view::npos) return false;
+        name.remove_prefix(dot + 1);
+    }
 }
 
 bool has_output_word(std::string_view name) noexcept {
