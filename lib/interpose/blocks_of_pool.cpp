@@ -42,6 +42,10 @@ bool gave_memory_back() noexcept {
     return GlobalPool::trim_all() != 0;
 }
 
+void* allocate_behind(std::size_t bytes) noexcept {
+    return next_malloc(bytes);
+}
+
 void* allocate_slowly(std::size_t bytes, AllocatedBy by) noexcept {
     if (is_inside_pool()) [[unlikely]]
         return next_malloc(bytes);

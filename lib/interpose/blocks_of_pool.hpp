@@ -117,8 +117,11 @@ inline void free_in_pool(void* p, const FreedAs& freed) noexcept {
 /// block.
 namespace tensorpool::interpose {
 
+/// Calls the next allocator. Not inline, so that requests which the pool serves save no registers.
+void* allocate_behind(std::size_t bytes) noexcept;
+
 inline void* allocate(std::size_t bytes, AllocatedBy by) noexcept {
-    return is_for_pool(bytes) ? allocate_in_pool(bytes, by) : next_malloc(bytes);
+    return is_for_pool(bytes) ? allocate_in_pool(bytes, by) : allocate_behind(bytes);
 }
 
 inline void deallocate(void* p, const FreedAs& freed) noexcept {

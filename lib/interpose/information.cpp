@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <climits>
 #include <cstdio>
-#include <string>
+#include <cstdlib>
+#include <string_view>
 
 #include "interpose/blocks_of_pool.hpp"
 #include "interpose/next_call.hpp"
@@ -38,30 +39,33 @@ int as_int(std::size_t bytes) noexcept {
     return static_cast<int>(std::min(bytes, std::size_t{INT_MAX}));
 }
 
-std::string element_of(const InPool& pool) {
-    const auto size = [](const char* name, const char* type, std::size_t bytes) {
-        return std::string("<") + name + " type=\"" + type + "\" size=\"" + std::to_string(bytes) +
-               "\"/>\n";
-    };
-    return "<pool name=\"tensorpool\">\n" + size("total", "used", pool.in_use) +
-           size("total", "rest", pool.capacity - pool.in_use) +
-           size("system", "current", pool.capacity) + size("system", "max", pool.peak_capacity) +
-           "</pool>\n";
+void write_element(const InPool& pool, std::FILE* to) noexcept {
+    std::fprintf(to,
+                 "<pool name=\"tensorpool\">\n"
+                 "<total type=\"used\" size=\"%zu\"/>\n<total type=\"rest\" size=\"%zu\"/>\n"
+                 "<system type=\"current\" size=\"%zu\"/>\n<system type=\"max\" size=\"%zu\"/>\n"
+                 "</pool>\n",
+                 pool.in_use, pool.capacity - pool.in_use, pool.capacity, pool.peak_capacity);
 }
 
-/// Writes what the next allocator says, with the pool before the last tag.
-int write_info(int options, std::FILE* to) {
+/// Writes what the next allocator says, with the pool before the last tag. Without memory for a
+/// copy, writes it without the pool.
+int write_info(int options, std::FILE* to) noexcept {
     char* text = nullptr;
     std::size_t length = 0;
     std::FILE* const memory = open_memstream(&text, &length);
     if (memory == nullptr) return next_malloc_info.get()(options, to);
     const int result = next_malloc_info.get()(options, memory);
-    std::fclose(memory);
-    std::string document(text, length);
+    if (std::fclose(memory) != 0 || text == nullptr) {
+        std::free(text);
+        return next_malloc_info.get()(options, to);
+    }
+    const std::string_view document(text, length);
+    const std::size_t end = std::min(document.rfind("</malloc>"), length);
+    std::fwrite(text, 1, end, to);
+    if (end != length) write_element(look_at_pool(), to);
+    std::fwrite(text + end, 1, length - end, to);
     std::free(text);
-    const std::size_t end = document.rfind("</malloc>");
-    if (end != std::string::npos) document.insert(end, element_of(look_at_pool()));
-    std::fputs(document.c_str(), to);
     return result;
 }
 

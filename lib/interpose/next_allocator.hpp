@@ -17,8 +17,9 @@ bool gave_memory_back() noexcept;
 /// Returns the block that `request()` gets, or gets after the pools gave their free memory back.
 template <class Request>
 void* next_block(std::size_t bytes, Request request) noexcept {
+    constexpr std::size_t max_bytes = std::size_t{1} << 47;  // the addresses of a process
     void* const block = request();
-    if (block == nullptr && bytes != 0 && gave_memory_back()) [[unlikely]]
+    if (block == nullptr && bytes - 1 < max_bytes && gave_memory_back()) [[unlikely]]
         return request();
     return block;
 }

@@ -58,7 +58,7 @@ inline constexpr Field fields[] = {
     {.name = "limit", .unit = "bytes", .use = Use::derived},
 };
 inline constexpr IndexOf<fields> at;
-// Another process writes meanwhile.
+// Another process writes at the same time.
 inline constexpr Rule rules[] = {{Rule::at_least, at("peak_bytes"), at("in_use_bytes")}};
 inline constexpr Rule derivations[] = {
     {Rule::plus, at("limit"), at("hard_bytes")},
