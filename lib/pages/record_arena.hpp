@@ -39,8 +39,8 @@ private:
 };
 
 /// Records of one type in slabs of 16 KiB from the system, separate from the memory that callers
-/// get. A slab without records is returned if another slab has room, unless `keep_slabs` was
-/// called. Thread-safe.
+/// get. A slab without records is returned if another slab has room. With `keep_slabs`, its pages
+/// except the first are dropped instead. Thread-safe.
 template <class Record>
 class RecordPool : public base::Lockable {
 public:
@@ -52,11 +52,11 @@ public:
     Record* make() noexcept;
     void destroy(Record* record) noexcept;
 
-    /// From now on, keeps all slabs until destruction, so that former records may be read at any
-    /// time.
+    /// From now on, keeps the addresses of all slabs until destruction, so that former records may
+    /// be read at any time. A record whose page was dropped reads as zeros.
     void keep_slabs() noexcept { keeps_slabs_ = true; }
 
-    /// The bytes of all slabs.
+    /// The bytes of all slabs except their dropped pages.
     std::size_t slab_bytes_held() const noexcept { return bytes_held_; }
     /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
@@ -87,13 +87,20 @@ private:
         return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(record) &
                                        ~(slab_bytes - 1));
     }
+    Slab* slab_with_room() noexcept;
     Slab* add_slab() noexcept;
-    void unmap(Slab& slab) noexcept;
+    void drop(Slab& slab) noexcept;
+    void drop_pages(Slab& slab) noexcept;
     void unmap_all(Slabs& slabs) noexcept;
     void count_held(std::size_t more_bytes) noexcept;
+    // The first page contains the head, so it stays.
+    static std::size_t droppable_bytes() noexcept {
+        return slab_bytes - std::min(platform::page_bytes(), slab_bytes);
+    }
 
     Slabs with_room_;
     Slabs full_;
+    Slabs dropped_;  // slabs without records, of which only the first page is left
     bool keeps_slabs_ = false;
     std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
     detail::Counter* counted_in_ = nullptr;
@@ -101,14 +108,17 @@ private:
 
 template <class Record>
 RecordPool<Record>::~RecordPool() {
+    // Count the dropped pages again, because `unmap_all` subtracts whole slabs.
+    count_held(dropped_.size() * droppable_bytes());
     unmap_all(with_room_);
     unmap_all(full_);
+    unmap_all(dropped_);
 }
 
 template <class Record>
 Record* RecordPool<Record>::make() noexcept {
     const std::lock_guard guard(mutex_);
-    Slab* const slab = with_room_.empty() ? add_slab() : &with_room_.front();
+    Slab* const slab = slab_with_room();
     if (slab == nullptr) return nullptr;
     void* record = slab->free;
     if (record != nullptr) {
@@ -136,9 +146,17 @@ void RecordPool<Record>::destroy(Record* record) noexcept {
     slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
     // The only slab with room stays, because the next record would need it again.
     const bool is_only = &with_room_.front() == &with_room_.back();
-    if (slab.live != 0 || is_only || keeps_slabs_) return;
-    with_room_.erase(with_room_.iterator_to(slab));
-    unmap(slab);
+    if (slab.live == 0 && !is_only) drop(slab);
+}
+
+template <class Record>
+typename RecordPool<Record>::Slab* RecordPool<Record>::slab_with_room() noexcept {
+    if (!with_room_.empty()) [[likely]]
+        return &with_room_.front();
+    if (dropped_.empty()) return add_slab();
+    with_room_.splice(with_room_.begin(), dropped_, dropped_.begin());
+    count_held(droppable_bytes());
+    return &with_room_.front();
 }
 
 template <class Record>
@@ -152,9 +170,25 @@ typename RecordPool<Record>::Slab* RecordPool<Record>::add_slab() noexcept {
 }
 
 template <class Record>
-void RecordPool<Record>::unmap(Slab& slab) noexcept {
+void RecordPool<Record>::drop(Slab& slab) noexcept {
+    if (keeps_slabs_) return drop_pages(slab);
+    with_room_.erase(with_room_.iterator_to(slab));
     platform::unmap(&slab, slab_bytes);
     count_held(std::size_t{0} - slab_bytes);
+}
+
+// Records may be read at any time, so pages are dropped only if dropped pages stay readable.
+template <class Record>
+void RecordPool<Record>::drop_pages(Slab& slab) noexcept {
+    const std::size_t bytes = droppable_bytes();
+    if (bytes == 0 || !platform::decommit_keeps_access()) return;
+    std::byte* const end = reinterpret_cast<std::byte*>(&slab) + slab_bytes;
+    // Its list of free records is discarded, whether or not the system drops the pages.
+    slab.free = nullptr;
+    slab.made = 0;
+    if (!platform::decommit(end - bytes, bytes)) return;
+    dropped_.splice(dropped_.begin(), with_room_, with_room_.iterator_to(slab));
+    count_held(std::size_t{0} - bytes);
 }
 
 template <class Record>
@@ -162,7 +196,8 @@ void RecordPool<Record>::unmap_all(Slabs& slabs) noexcept {
     while (!slabs.empty()) {
         Slab& slab = slabs.front();
         slabs.pop_front();
-        unmap(slab);
+        platform::unmap(&slab, slab_bytes);
+        count_held(std::size_t{0} - slab_bytes);
     }
 }
 
