@@ -260,15 +260,15 @@ void abandon_others(BucketSet& set) noexcept {
 
 // Determines again what the pool's threads have taken.
 void count_parked(BucketSet& first) noexcept {
-    std::size_t taken = 0;
+    std::size_t small_taken = 0;
     std::size_t large_taken = 0;
     first.for_each_series([&](BucketSet& series) {
         for (Cache& cache : series.caches) {
-            taken += cache.room().bytes();
+            small_taken += cache.room().bytes();
             large_taken += cache.large.room_bytes();
         }
     });
-    first.shared().parking_limit.begin_again(taken);
+    first.shared().parking_limit.begin_again(small_taken);
     first.shared().large_parking_limit.begin_again(large_taken);
 }
 
