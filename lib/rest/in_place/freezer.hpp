@@ -346,7 +346,11 @@ private:
             [] { kinds::block_servers().unlock(); }, [] { kinds::block_servers().unlock(); });
         return set_fork_handlers(
                    ForkStage::frozen_blocks, [] { freezer().lock_.lock(); },
-                   [] { freezer().lock_.unlock(); }, [] { freezer().lock_.unlock(); }) &&
+                   [] { freezer().lock_.unlock(); },
+                   [] {
+                       freezer().lock_.forget_handler();
+                       freezer().lock_.unlock();
+                   }) &&
                set_fork_handlers(ForkStage::fault_handler, do_nothing, do_nothing,
                                  [] { freezer().begin_in_child(); });
     }
