@@ -6,6 +6,11 @@
 
 namespace tensorpool::blocks {
 
+// An address above every magazine.
+inline void** beyond_all() noexcept {
+    return reinterpret_cast<void**>(UINTPTR_MAX);
+}
+
 /// The loaded magazine of one bucket in a thread's cache, and what the thread's inline paths see of
 /// it (detail::LoadedMagazine). They see the blocks from a bottom on, and room up to a capacity.
 ///
@@ -17,7 +22,14 @@ class LoadedBlocks {
 public:
     /// Begins without a magazine.
     void begin(Bucket& bucket, detail::LoadedMagazine& view,
-               detail::BucketCounters& counted) noexcept;
+               detail::BucketCounters& counted) noexcept {
+        *this = {};
+        bucket_ = &bucket;
+        view_ = &view;
+        counted_ = &counted;
+        is_marked_ = bucket.traits.sources.is_marked;
+        show(nullptr, nullptr, nullptr);
+    }
 
     Bucket& bucket() const noexcept { return *bucket_; }
     detail::BucketCounters& counted() const noexcept { return *counted_; }
@@ -59,12 +71,41 @@ public:
         close_again();
     }
     /// Does what `close` does, if the owner has not called `open` since.
-    void close_again() noexcept;
-    /// Called by the owner after `close`: shows what is left.
-    void open(unsigned capacity) noexcept;
+    void close_again() noexcept {
+        view_->bottom.store(beyond_all(), std::memory_order_relaxed);
+        view_->limit.store(nullptr, std::memory_order_relaxed);
+    }
+    /// Called by the owner after `close`: shows what is left. Another thread may have taken blocks
+    /// from the bottom of the magazine. Moves the rest down.
+    void open(unsigned capacity) noexcept {
+        if (magazine_ == nullptr) return show(nullptr, nullptr, nullptr);
+        void** const blocks = magazine_->blocks;
+        void** const end = std::move(blocks + begin_, view_->top, blocks);
+        magazine_->count = static_cast<unsigned>(end - blocks);
+        load(*magazine_, capacity);
+        view_->bottom.store(blocks + (exposed_ - begin_), std::memory_order_relaxed);
+    }
     /// Returns all blocks to their spans. Returns the bytes of those that were exposed, which the
-    /// caller refunds. REQUIRES: `close` was called.
-    std::size_t take_back(pages::Changes& changes) noexcept;
+    /// caller refunds. REQUIRES: `close` was called. The magazine itself stays: a call of its
+    /// thread that is in progress may read or write the entry at its top.
+    std::size_t take_back(pages::Changes& changes) noexcept {
+        if (magazine_ == nullptr) return 0;
+        void** const blocks = magazine_->blocks;
+        // Acquire pairs with the owner's release in `push`. A `pop` of the owner that is about to
+        // fail may have lowered the top below the bottom that an earlier call left.
+        void** const top = std::max(blocks + exposed_,
+                                    std::atomic_ref(view_->top).load(std::memory_order_acquire));
+        const unsigned exposed = is_marked_ ? index_of(top) - exposed_ : 0U;
+        set_marks(top - exposed, top, nullptr);
+        if (const unsigned count = index_of(top) - begin_) {
+            detail::add_release(counted_->returned, count);
+            bucket_->spans.bring_home(blocks + begin_, count, changes);
+        }
+        begin_ = exposed_ = index_of(top);
+        view_->bottom.store(top, std::memory_order_relaxed);
+        view_->limit.store(top, std::memory_order_relaxed);
+        return exposed * bucket_->traits.block_bytes;
+    }
 
     // Of a marked set.
     /// The number of blocks below the bottom.
@@ -80,9 +121,21 @@ public:
     }
     /// Exposes the uppermost `count` blocks, marked with `mark`, and returns where they lie.
     /// REQUIRES: none is exposed.
-    void** expose(std::size_t count, base::BlockMark& mark) noexcept;
+    void** expose(std::size_t count, base::BlockMark& mark) noexcept {
+        if (more_to_expose_ < 7) ++more_to_expose_;
+        void** const bottom = view_->top - count;
+        set_marks(bottom, view_->top, &mark);
+        view_->bottom.store(bottom, std::memory_order_relaxed);
+        return bottom;
+    }
     /// Ends the marks of all exposed blocks. Returns their bytes, which the caller refunds.
-    std::size_t conceal() noexcept;
+    std::size_t conceal() noexcept {
+        more_to_expose_ = 0;
+        void** const bottom = view_->bottom.load(std::memory_order_relaxed);
+        set_marks(bottom, view_->top, nullptr);
+        view_->bottom.store(view_->top, std::memory_order_relaxed);
+        return static_cast<std::size_t>(view_->top - bottom) * bucket_->traits.block_bytes;
+    }
     /// Accepts a freed block that keeps its mark, which is that of the exposed ones. REQUIRES:
     /// there is room.
     void push_exposed(void* block) noexcept {
@@ -181,10 +234,34 @@ public:
     }
     /// Loads a magazine without blocks from the depot, or the spare after its blocks went home.
     /// Returns false if there is none. REQUIRES: both magazines are full or do not exist.
-    bool load_empty(pages::Changes& changes) noexcept;
+    bool load_empty(pages::Changes& changes) noexcept {
+        const auto may_make =
+            spare_ == nullptr ? BucketDepot::MayMake::always : BucketDepot::MayMake::within_limit;
+        Magazine* empty = nullptr;
+        if (spare_ == nullptr || loaded.bucket().depot.may_keep(spare_->count)) {
+            empty = loaded.bucket().depot.take_empty(may_make);
+            loaded.bucket().depot.drain_after_exchange(changes);
+        }
+        if (empty == nullptr && spare_ != nullptr) {
+            empty = std::exchange(spare_, nullptr);
+            bring_home(*empty, changes);
+        }
+        if (empty == nullptr) return false;
+        empty->count = 0;
+        load(*empty);
+        return true;
+    }
     /// Returns the loaded magazine; loads one without blocks if there is none. Returns nullptr if
     /// memory is short.
-    Magazine* loaded_or_empty() noexcept;
+    Magazine* loaded_or_empty() noexcept {
+        if (loaded.magazine() == nullptr) {
+            Magazine* const empty = loaded.bucket().depot.take_empty(BucketDepot::MayMake::always);
+            if (empty == nullptr) return nullptr;
+            empty->count = 0;
+            loaded.load(*empty, usable_capacity());
+        }
+        return loaded.magazine();
+    }
     /// Gives both magazines with their blocks to the depot. REQUIRES: no block is exposed.
     void give_back() noexcept {
         if (spare_ != nullptr) give(*std::exchange(spare_, nullptr));
@@ -192,7 +269,15 @@ public:
     }
     /// Returns all blocks to their spans, on another thread. Returns the bytes of those that were
     /// exposed, which the caller refunds. REQUIRES: `loaded` is closed.
-    std::size_t take_back(pages::Changes& changes) noexcept;
+    std::size_t take_back(pages::Changes& changes) noexcept {
+        const std::size_t exposed = loaded.take_back(changes);
+        if (Magazine* const spare = std::exchange(spare_, nullptr)) {
+            bring_home(*spare, changes);
+            spare->count = 0;
+            loaded.bucket().depot.give(*spare);
+        }
+        return exposed;
+    }
 
     /// Returns whether the thread made no call for the bucket since the previous query.
     bool was_idle() noexcept {

@@ -32,9 +32,6 @@ struct Kind;
 /// the number is none of a series of buckets (pages::PageKind).
 void add(pages::PageKind number, const Kind& kind, const Route& route) noexcept;
 
-/// Returns the routes of a pool with these checks. The last one takes every request.
-const Route* routes_for(Checks checks) noexcept;
-
 using detail::FreedAs;
 
 /// What a pointer that a caller passed refers to.
@@ -103,9 +100,6 @@ public:
 private:
     std::array<const Kind*, 64> kinds_ = {};
 };
-
-/// Returns the kinds of pools with these checks.
-const KindTable& kinds_for(Checks checks) noexcept;
 
 /// Returns what `p`, any pointer, refers to in this pool.
 Found find(PoolParts& pool, const void* p) noexcept;

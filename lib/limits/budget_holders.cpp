@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "events/timeline.hpp"
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 

@@ -4,11 +4,18 @@
 #include <optional>
 
 #include "base/block_mark.hpp"
+#include "base/registry.hpp"
 #include "limits/budget_holders.hpp"
 #include "limits/budget_table.hpp"
+#include "limits/budgets.hpp"
+#include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
 
 namespace tensorpool::limits {
+
+inline void set(detail::Counter& counter, std::size_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
 
 /// The limits of one budget and what is charged to it. The segment shows it from `open` to `end`.
 /// Afterwards there are no limits, but what was charged stays so until it is refunded. Guarded by
@@ -16,16 +23,37 @@ namespace tensorpool::limits {
 class BudgetCounters {
 public:
     /// Returns false if there is no memory.
-    bool open(std::string_view name, const BudgetCounters* parent, BudgetLimits limits) noexcept;
+    bool open(std::string_view name, const BudgetCounters* parent, BudgetLimits limits) noexcept {
+        record_.emplace(name, [&](statistics::BudgetRecord& record) {
+            if (parent != nullptr) set(record.parent, value_of((*parent->record_)->id));
+            set(record.totals.soft_bytes, limits.soft);
+            set(record.totals.hard_bytes, limits.hard);
+        });
+        if (!*record_) record_.reset();
+        return !is_ended();
+    }
     /// Ends the limits.
-    void end() noexcept;
+    void end() noexcept {
+        set(ended_.in_use_bytes, in_use());
+        record_->leave();
+        record_.reset();
+    }
     bool is_ended() const noexcept { return !record_; }
 
     std::size_t in_use() const noexcept { return value_of(totals().in_use_bytes); }
     /// Returns the limit for requests that may pass the soft limit, or that may not; SIZE_MAX if
     /// there is none.
-    std::size_t limit(bool may_pass_soft) const noexcept;
-    void set_limits(BudgetLimits limits) noexcept;
+    std::size_t limit(bool may_pass_soft) const noexcept {
+        if (is_ended()) return SIZE_MAX;
+        const std::size_t soft = value_of(totals().soft_bytes);
+        if (soft != 0 && !may_pass_soft) return soft;
+        const std::size_t hard = value_of(totals().hard_bytes);
+        return hard == 0 ? SIZE_MAX : hard;
+    }
+    void set_limits(BudgetLimits limits) noexcept {
+        set(totals().soft_bytes, limits.soft);
+        set(totals().hard_bytes, limits.hard);
+    }
 
     void charge(std::size_t bytes) noexcept {
         detail::add(totals().in_use_bytes, bytes);
@@ -39,7 +67,9 @@ public:
     void count(detail::Counter statistics::BudgetTotals::*what, std::size_t more = 1) noexcept {
         detail::add(totals().*what, more);
     }
-    BudgetStatistics statistics() const noexcept;
+    BudgetStatistics statistics() const noexcept {
+        return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
+    }
 
 private:
     static std::size_t value_of(const detail::Counter& counter) noexcept {
@@ -74,29 +104,87 @@ public:
     /// Makes a budget below `parent`, or a root if that is nullptr. Returns nullptr if there is no
     /// memory.
     static BudgetNode* open(BudgetNode* parent, std::string_view name,
-                            BudgetLimits limits) noexcept;
+                            BudgetLimits limits) noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        limits::budgets().were_used.store(true, std::memory_order_relaxed);
+        BudgetNode* const node = limits::budgets().free_nodes.take();
+        if (node == nullptr) return nullptr;
+        if (!node->counters.open(name, parent == nullptr ? nullptr : &parent->counters, limits)) {
+            limits::budgets().free_nodes.give_back(*node);
+            return nullptr;
+        }
+        node->parent = parent;
+        base::link_in_front(node->siblings(), *node);
+        if (parent != nullptr) parent->hold();
+        return node;
+    }
     /// Ends the budget.
-    void end() noexcept;
+    void end() noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        counters.end();
+        let_go_locked();
+    }
 
     /// Keeps the object for something that charges it. REQUIRES: it is held, or not ended.
     void hold() noexcept { holds_.fetch_add(1, std::memory_order_relaxed); }
-    void let_go() noexcept;
+    void let_go() noexcept {
+        if (!release()) return;
+        const std::lock_guard guard(limits::budgets().mutex);
+        drop_unused(this);
+    }
 
     /// Charges at least `needed` bytes, and up to `wanted` bytes as far as the limits allow, in
     /// multiples of `unit` beyond `needed`. Returns the bytes charged. Returns 0, and charges
     /// nothing, if `needed` bytes would exceed a limit; `request` then says which.
     std::size_t charge(std::size_t needed, std::size_t wanted, std::size_t unit,
-                       limits::BudgetRequest& request) noexcept;
-    void refund(std::size_t bytes) noexcept;
+                       limits::BudgetRequest& request) noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        std::size_t most = allowed(false);
+        // No surplus exceeds a soft limit.
+        if (most < needed && request.may_pass_soft()) most = std::min(allowed(true), needed);
+        if (most < needed) {
+            request.refuse(*this, needed);
+            return 0;
+        }
+        const std::size_t surplus = std::min(std::max(wanted, needed), most) - needed;
+        const std::size_t charged = needed + base::align_down(surplus, unit);
+        for (BudgetNode* node = this; node != nullptr; node = node->parent) {
+            node->counters.charge(charged);
+        }
+        return charged;
+    }
+    void refund(std::size_t bytes) noexcept {
+        if (bytes == 0) return;
+        const std::lock_guard guard(limits::budgets().mutex);
+        for (BudgetNode* node = this; node != nullptr; node = node->parent) {
+            node->counters.refund(bytes);
+        }
+        drop_unused(this);
+    }
     void on_free(std::size_t bytes) noexcept override { refund(bytes); }
     BlockMark* charge() noexcept override { return this; }
 
     /// Returns whether it is `other` or below it.
-    bool is_within(const BudgetNode& other) const noexcept;
+    bool is_within(const BudgetNode& other) const noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        const BudgetNode* node = this;
+        while (node != nullptr && node != &other) node = node->parent;
+        return node != nullptr;
+    }
     /// Returns the bytes above the new limits; those above the hard one if there is no holder.
-    std::size_t set_limits(BudgetLimits limits) noexcept;
-    BudgetStatistics statistics() const noexcept;
-    std::size_t in_use() const noexcept;
+    std::size_t set_limits(BudgetLimits limits) noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        counters.set_limits(limits);
+        return counters.in_use() - std::min(counters.in_use(), limit(false));
+    }
+    BudgetStatistics statistics() const noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        return counters.statistics();
+    }
+    std::size_t in_use() const noexcept {
+        const std::lock_guard guard(limits::budgets().mutex);
+        return counters.in_use();
+    }
 
     // REQUIRES, for all that follow: the lock of all budgets is held.
     // Where it stands in the tree of budgets, whose lists have no order.
@@ -106,8 +194,11 @@ public:
     BudgetNode* previous = nullptr;
     limits::BudgetCounters counters;
     limits::HolderList holders;
-    /// Returns the limit of this budget alone; SIZE_MAX if there is none.
-    std::size_t limit(bool may_pass_soft) const noexcept;
+    /// Returns the limit of this budget alone; SIZE_MAX if there is none. Without a holder that
+    /// could be asked, a soft limit has no effect.
+    std::size_t limit(bool may_pass_soft) const noexcept {
+        return counters.limit(may_pass_soft || holders.below == 0);
+    }
     /// Returns the bytes up to that limit.
     std::size_t room(bool may_pass_soft) const noexcept {
         const std::size_t most = limit(may_pass_soft);
@@ -126,8 +217,20 @@ public:
     BudgetNode* next_free = nullptr;
 
 private:
-    BudgetNode*& siblings() noexcept;
-    static void drop_unused(BudgetNode* node) noexcept;
+    BudgetNode*& siblings() noexcept {
+        return parent == nullptr ? limits::budgets().roots : parent->children;
+    }
+    static void drop_unused(BudgetNode* node) noexcept {
+        while (node != nullptr && node->holds_.load(std::memory_order_relaxed) == 0 &&
+               node->counters.in_use() == 0) {
+            BudgetNode* const above = node->parent;
+            base::unlink(node->siblings(), *node);
+            if (above != nullptr) above->holds_.fetch_sub(1, std::memory_order_relaxed);
+            node->holds_.store(1, std::memory_order_relaxed);
+            limits::budgets().free_nodes.give_back(*node);
+            node = above;
+        }
+    }
     /// Returns whether nothing holds the object any more.
     bool release() noexcept { return holds_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 

@@ -5,7 +5,7 @@
 
 #include <tensorpool/detail/saturating.hpp>
 
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "limits/ladder.hpp"
 
 namespace tensorpool::limits {

@@ -1,4 +1,4 @@
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 
 #include <memory>
 
@@ -42,6 +42,21 @@ void budgets_in_child() noexcept {
 
 namespace tensorpool {
 namespace limits {
+
+void BudgetTable::open() noexcept {
+    using detail::BudgetNode;
+    const auto is_process = [](const Named& one) { return one.subject == BudgetSubject::process; };
+    std::partition(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count_),
+                   is_process);
+    BudgetNode* const process = count_ != 0 && is_process(entries_[0])
+                                    ? entries_[0].node =
+                                          BudgetNode::open(nullptr, "process", entries_[0].limits)
+                                    : nullptr;
+    for (std::size_t i = 0; i != count_; ++i) {
+        Named& one = entries_[i];
+        if (!is_process(one)) one.node = BudgetNode::open(process, one.name, one.limits);
+    }
+}
 
 constinit std::atomic<NamedBudgets> named_budgets = NamedBudgets::unread;
 

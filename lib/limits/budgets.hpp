@@ -2,7 +2,7 @@
 
 #include "base/never_destroyed.hpp"
 #include "limits/budget_file.hpp"
-#include "limits/budget_node.hpp"
+#include "limits/budget_holders.hpp"
 #include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::limits {

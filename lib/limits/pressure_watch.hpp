@@ -1,6 +1,6 @@
 #pragma once
 
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "platform/memory/memory_pressure.hpp"
 
 namespace tensorpool::limits {

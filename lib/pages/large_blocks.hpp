@@ -105,6 +105,9 @@ void LargeCache::empty(std::uint32_t period, Function function) noexcept {
     }
 }
 
+// Copying a smaller block is faster than moving its pages.
+inline constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
+
 /// One pool's blocks of whole pages: the large-block cache in front of the page heap. Thread-safe.
 class LargeBlocks {
 public:
@@ -142,14 +145,35 @@ public:
     }
     /// Allocates a block from the cache or the heap. `alignment` is in bytes, a power of two.
     /// Before the heap grows, the cache is emptied into it. The span is nullptr if that is refused.
-    Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
+    Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+        const PageCount pages = pages_of(bytes);
+        if (alignment <= page_bytes) [[likely]] {
+            if (Span* const span = take_cached(pages)) return {span, true};
+        }
+        if (pages > join_above_pages) empty_cache(path);
+        PageRequest request = request_for(pages, alignment);
+        request.may_grow = false;
+        Span* span = heap_.allocate(request, path);
+        if (span == nullptr) {
+            empty_cache(path);
+            request.may_grow = true;
+            span = heap_.allocate(request, path);
+        }
+        return {span, false};
+    }
     /// Allocates a block without rounding up its pages, for requests near a limit. Returns nullptr
     /// if that is refused.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
         return heap_.allocate(request_for(pages_for(bytes), alignment), path);
     }
     /// Frees a block to the cache or to the heap.
-    void free(Span& span, Changes& changes) noexcept;
+    void free(Span& span, Changes& changes) noexcept {
+        if (may_wait(span)) {
+            begin_wait_uncounted(span);
+            if (cache_.keep(span)) return;
+        }
+        heap_.free(span, changes);
+    }
     /// Returns the block in use that begins at `p`, or nullptr. Takes no lock.
     Span* find_in_use(const void* p) const noexcept { return find(p, in_use_); }
     /// Returns the block in use that begins at `p` and whose free a server notes, or nullptr. Takes
@@ -164,7 +188,21 @@ public:
     /// `min_bytes` bytes begins at `p`, or if more than `max_requested` bytes were requested for
     /// it; the caller then reports the misuse.
     bool end_use(const void* p, PageEntry entry, std::size_t min_bytes,
-                 std::size_t max_requested) noexcept;
+                 std::size_t max_requested) noexcept {
+        Span& span = *entry.span();
+        const auto is_right = [&] {
+            return heap_.space().address_of(span.first_page) == p && min_bytes <= span.bytes();
+        };
+        if (!is_right() || span.requested_bytes.load(std::memory_order_relaxed) > max_requested) {
+            return false;
+        }
+        // If several threads free one block at the same time, the exchange lets only one of them
+        // find it in use.
+        if (span.requested_bytes.exchange(0, std::memory_order_acq_rel) == 0) return false;
+        // A block in use keeps its span. If `p` was not in use, the span may have been reused for
+        // another block while it was read. These comparisons detect that.
+        return heap_.space().map().at(p).word() == entry.word() && is_right();
+    }
 
     /// Grows a block in place to at least `bytes` bytes. Returns false, and changes nothing, if the
     /// memory behind it is in use or cannot be committed. REQUIRES: the block is smaller.
@@ -181,10 +219,20 @@ public:
     }
     /// Returns whether the span behind the block is a free large block that is kept here or by a
     /// thread. Such a block can join the free extents once it is given to the heap.
-    bool waits_behind(const Span& span) const noexcept;
+    bool waits_behind(const Span& span) const noexcept {
+        if (span.end_page() >= heap_.space().map().page_count()) return false;
+        const PageEntry entry = heap_.space().map().at(span.end_page());
+        if (entry.kind() != PageKind::large_cached || entry.pool_number() != heap_.pool_number())
+            return false;
+        const AddressSpace& space = heap_.space();
+        return space.shard_of(span.first_page) == space.shard_of(span.end_page());
+    }
     /// Moves the block's pages to a run with room for `bytes` bytes, if that costs less than a
     /// copy. Returns the result of PageHeap::move, or nullptr.
-    Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+    Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+        if (span.bytes() < min_moved_bytes) return nullptr;
+        return heap_.move(span, pages_of(bytes), path);
+    }
 
     // Free blocks that a thread's cache keeps (that *wait* there). If retention is limited, they
     // count as free memory.
@@ -230,8 +278,21 @@ private:
         if (entry.word() != kind.with(span).word()) return nullptr;
         return address_of(*span) == p ? span : nullptr;
     }
-    PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
-    std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
+    PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept {
+        const std::size_t bytes = pages * page_bytes;
+        return {.pages = pages,
+                .alignment = static_cast<PageCount>(std::max(alignment, page_bytes) / page_bytes),
+                .huge = bytes >= platform::huge_page_bytes &&
+                        heap_.options().huge_pages >= HugePages::automatic};
+    }
+    std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept {
+        std::size_t bytes = 0;
+        cache_.empty(period, [&](Span& span) {
+            bytes += span.bytes();
+            heap_.free(span, changes);
+        });
+        return bytes;
+    }
     // The entry of the first page distinguishes a block in use from a freed one.
     void mark(const Span& span, PageEntry kind) noexcept {
         map_.set_first(span.first_page, kind.with(&span));

@@ -1,26 +1,44 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/intrusive/list.hpp>
 #include <new>
 
 #include <tensorpool/detail/counters.hpp>
+
+#include <boost/intrusive/list.hpp>
 
 #include "base/lockable.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 
+inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+
 /// Memory for records that live as long as the pool. They are allocated one after another and freed
 /// all at once. Thread-safe.
 class RecordArena : public base::Lockable {
 public:
     RecordArena() noexcept = default;
-    ~RecordArena();
+    ~RecordArena() {
+        while (chunks_ != nullptr) {
+            Chunk* const next = chunks_->next;
+            platform::unmap(chunks_, chunks_->bytes);
+            chunks_ = next;
+        }
+    }
 
     /// Allocates zeroed memory, aligned to `alignment`, which is at most 64. Returns nullptr if the
     /// system has no memory.
-    void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
+    void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+        const std::lock_guard guard(mutex_);
+        std::size_t at = base::align_up(used_, alignment);
+        if (chunks_ == nullptr || at + bytes > chunks_->bytes) {
+            if (!add_chunk(bytes + 64)) return nullptr;
+            at = base::align_up(used_, alignment);
+        }
+        used_ = at + bytes;
+        return reinterpret_cast<std::byte*>(chunks_) + at;
+    }
     std::size_t bytes_held() const noexcept { return bytes_held_; }
     /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
@@ -30,7 +48,17 @@ private:
         Chunk* next;
         std::size_t bytes;
     };
-    bool add_chunk(std::size_t at_least) noexcept;
+    bool add_chunk(std::size_t at_least) noexcept {
+        const std::size_t bytes =
+            base::align_up(std::max(at_least, chunk_bytes), platform::page_bytes());
+        void* const memory = platform::map(bytes, platform::page_bytes());
+        if (memory == nullptr) return false;
+        chunks_ = new (memory) Chunk{chunks_, bytes};
+        used_ = sizeof(Chunk);
+        bytes_held_ += bytes;
+        if (counted_in_ != nullptr) counted_in_->fetch_add(bytes, std::memory_order_relaxed);
+        return true;
+    }
 
     Chunk* chunks_ = nullptr;
     std::size_t used_ = 0;                     // bytes of the first chunk, including its head

@@ -14,8 +14,6 @@ namespace {
 
 using namespace trace;
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 template <class T>
 std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept {
     return {reinterpret_cast<const std::byte*>(first), count * sizeof(T)};

@@ -9,8 +9,6 @@
 namespace tensorpool::trace {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 /// Returns the open file. Its header is empty if there was no memory.
 platform::SharedMemory share(std::uint64_t request, std::string_view text) noexcept {
     const std::size_t bytes = sizeof(HoldersHeader) + text.size();

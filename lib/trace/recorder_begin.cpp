@@ -13,8 +13,6 @@
 namespace tensorpool::trace {
 namespace {
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 // For a recording from the first call, the environment says it; later, the process that requests
 // it.
 std::uint64_t stack_interval(const Control& control, bool from_start) noexcept {
