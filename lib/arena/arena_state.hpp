@@ -12,7 +12,13 @@
 #include "base/checks.hpp"
 #include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
+#include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
+#include "events/report_at_exit.hpp"
+#include "events/timeline.hpp"
+#include "platform/process/fork_handlers.hpp"
+#include "platform/tools/memory_tools.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::arena {
 
@@ -64,9 +70,24 @@ public:
 
     /// Stops the program if the calling thread is not the one that allocated first. `call` names
     /// the function in the message.
-    void check(const char* call) const noexcept;
+    void check(const char* call) const noexcept {
+        if (!is_checked()) return;
+        const std::thread::id owner = owner_.load(std::memory_order_relaxed);
+        if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
+            "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
+            "used it before",
+            call, options_.name.c_str());
+    }
     /// Checks the thread of an allocation. The first thread that allocates becomes the owner.
-    void check_allocating() noexcept;
+    void check_allocating() noexcept {
+        if (!is_checked()) return;
+        // Relaxed: only the identity matters, no other memory depends on it.
+        std::thread::id none;
+        owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
+        check("allocate");
+    }
 
 private:
     bool is_checked() const noexcept {
@@ -115,7 +136,7 @@ public:
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
-    ArenaStatistics statistics() const noexcept;
+    ArenaStatistics statistics() const noexcept { return statistics::statistics_of(*record); }
     std::size_t capacity() const noexcept {
         const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
         // The last page may reach beyond a limit that is not a whole number of pages.
@@ -129,13 +150,37 @@ public:
     }
 
     /// Calls the owner's callback, if there is one.
-    void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
-    /// The bytes behind what was requested that belong to a block too.
-    std::size_t padding() const noexcept;
+    void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept {
+        if (!options_.on_event) return;
+        options_.on_event({.kind = kind,
+                           .arena = name(),
+                           .bytes = bytes,
+                           .used = arena_.used(),
+                           .capacity = capacity(),
+                           .limit = limit});
+    }
+    /// The bytes behind what was requested that belong to a block too. Tools close the memory
+    /// behind what was requested, and released memory.
+    std::size_t padding() const noexcept {
+        const bool is_hardened =
+            options_.checks == Checks::hardened && !platform::has_memory_tool();
+        return is_hardened ? arena::CheckedBlocks::padding : 0;
+    }
     /// Begins the checks of a block, if it has any.
-    void begin_checks(std::byte* block, std::size_t bytes) noexcept;
+    void begin_checks(std::byte* block, std::size_t bytes) noexcept {
+        if (checked == nullptr) return;
+        checked->begin(static_cast<std::size_t>(block - arena_.base_),
+                       {.begin = reinterpret_cast<char*>(block),
+                        .requested = bytes,
+                        .bytes = base::align_up(bytes + padding(), arena_.alignment())});
+    }
     /// Counts a refused request and puts it on the timeline.
-    void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
+    void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
+        const LimitKind limit = events::limit_kind(refusal);
+        totals.count_refusal();
+        events::write_entry(events::refusal_kind(limit), limit, bytes, options_.name);
+        fold_record();
+    }
     /// Counts a refused request, notifies the owner, and returns nullptr.
     void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
         count_refusal(bytes, attempt.refusal);
@@ -156,7 +201,11 @@ public:
     }
     /// Puts a growth or a give-back on the timeline, and reports it to a recorder. REQUIRES: the
     /// caller holds the mutex, or no other thread knows the arena yet.
-    void note(EntryKind kind, std::size_t bytes) noexcept;
+    void note(EntryKind kind, std::size_t bytes) noexcept {
+        events::write_entry(kind, LimitKind::none, bytes, options_.name);
+        record.fold();
+        record_capacity();
+    }
     /// Updates the sums that stand for this arena if its record did not fit into the segment.
     void fold_record() noexcept {
         if (record.is_in_segment()) return;
@@ -173,14 +222,36 @@ public:
 
     /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
     /// of the register.
-    void lock() noexcept;
-    void unlock() noexcept;
+    void lock() noexcept {
+        mutex.lock();
+        if (handles != nullptr) handles->lock();
+        if (checked != nullptr) checked->lock();
+        if (objects != nullptr) objects->lock();
+        close_top();
+    }
+    void unlock() noexcept {
+        open_top();
+        if (objects != nullptr) objects->unlock();
+        if (checked != nullptr) checked->unlock();
+        if (handles != nullptr) handles->unlock();
+        mutex.unlock();
+    }
     /// An offset beyond all memory, set in the top while another thread forks: no claim is granted
     /// then.
     static constexpr std::uint64_t closed_by_fork = std::uint64_t{1} << (Arena::offset_bits - 1);
     /// Cancels pending claims in the child of a fork, which does not have the threads that made
     /// them.
-    void cancel_pending_claims() noexcept;
+    void cancel_pending_claims() noexcept {
+        open_top();
+        const std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
+        const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
+        if ((top & Arena::offset_mask) <= end) return;
+        // Only the thread of the first pending claim knew where the claim began, so a part below
+        // the end may be lost. Blocks end at multiples of the alignment.
+        const std::size_t granule = options_.alignment;
+        record->words.used.store(cancel_from(base::align_down(end, granule)),
+                                 std::memory_order_relaxed);
+    }
 
     std::mutex mutex;  ///< guards growth and the settling of pending claims
     arena::ArenaChanges changes;
@@ -206,8 +277,33 @@ public:
     }
 
 private:
-    void check_no_handle_left() const noexcept;
-    void close_top() noexcept;
+    // The end of such a handle would touch the arena, so the program cannot go on.
+    void check_no_handle_left() const noexcept {
+        const auto block = handles == nullptr ? std::nullopt : handles->first_above(0);
+        if (!block) return;
+        const void* const address = arena_.base_ + block->offset;
+        events::stop_at_misuse({.kind = events::MisuseKind::outlived_owner,
+                                .pointer = address,
+                                .size = block->bytes,
+                                .owner = options_.name},
+                               "the end of arena '%s': a handle owns the block of %zu B at %p; "
+                               "expected the handle to end "
+                               "before the arena",
+                               name(), block->bytes, address);
+    }
+    // An arena of one thread has no claims, and a fork cannot know what its thread is doing.
+    void close_top() noexcept {
+        if (options_.sharing == Sharing::one_thread) return;
+        const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
+        std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
+        do {
+            // With claims pending the arena is closed already: their threads and all others wait
+            // for the mutex.
+            if ((top & Arena::offset_mask) > end) return;
+        } while (!record->words.used.compare_exchange_weak(top, top | closed_by_fork,
+                                                           std::memory_order_acquire));
+        closed_at_ = top & Arena::offset_mask;
+    }
     void open_top() noexcept {
         if (closed_at_ == open) return;
         // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.

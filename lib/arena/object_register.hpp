@@ -10,13 +10,15 @@
 
 namespace tensorpool::arena {
 
+inline constexpr std::align_val_t header_alignment{64};
 struct HeaderDeleter {
-    void operator()(std::byte* header) const noexcept;
+    void operator()(std::byte* header) const noexcept {
+        ::operator delete(header, header_alignment);
+    }
 };
 /// The memory of an object's header. It lies outside of the arena, so it is real even if the arena
 /// only measures.
 using Header = std::unique_ptr<std::byte, HeaderDeleter>;
-inline constexpr std::align_val_t header_alignment{64};
 
 /// Makes a header of zeros, aligned to 64; null for 0 bytes. Throws std::bad_alloc.
 inline Header make_header(std::size_t bytes) {
