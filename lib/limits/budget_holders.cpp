@@ -1,4 +1,3 @@
-#include "limits/budget_holders.hpp"
 
 #include <chrono>
 #include <cmath>

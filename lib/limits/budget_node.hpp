@@ -1,17 +1,128 @@
 #pragma once
 
 #include <atomic>
+#include <compare>
 #include <optional>
 
+#include <tensorpool/budget.hpp>
+
 #include "base/block_mark.hpp"
+#include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
-#include "limits/budget_holders.hpp"
+#include "limits/budget_file.hpp"
+#include "limits/budget_request.hpp"
 #include "limits/budget_table.hpp"
-#include "limits/budgets.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
+#include "statistics/segment/slab_list.hpp"
+
+namespace tensorpool::detail {
+
+/// Where a holder stands in the order in which holders are asked.
+struct HolderPosition {
+    int priority = 0;
+    double cost_per_byte = 0;
+    std::size_t number = 0;  // of the registration; no other holder has it
+
+    auto operator<=>(const HolderPosition&) const = default;
+};
+
+/// One registered holder. Guarded by the lock of all budgets, except what is set once.
+struct HolderEntry {
+    MemoryHolder* holder = nullptr;
+    BudgetNode* node = nullptr;
+    char name[48] = {};
+    HolderPosition position;
+    HolderEntry* next = nullptr;     // of its budget
+    const void* asked_by = nullptr;  // the thread that asks it now
+    bool is_removed = false;         // while it was asked, by the thread that asked
+    HolderEntry* next_free = nullptr;
+};
+
+}  // namespace tensorpool::detail
 
 namespace tensorpool::limits {
+
+using detail::HolderEntry;
+using detail::HolderPosition;
+
+/// The holders of one budget. Guarded by the lock of all budgets.
+struct HolderList {
+    HolderEntry* first = nullptr;
+    unsigned below = 0;  // the number of its own holders and of those of all budgets below it
+};
+
+/// Whether the calling thread is inside a holder that a budget asks.
+bool is_inside_holder() noexcept;
+
+/// Returns nullptr if there is no memory.
+HolderEntry* add_holder(BudgetNode& budget, MemoryHolder& holder,
+                        const HolderOptions& options) noexcept;
+void remove_holder(HolderEntry& entry) noexcept;
+
+/// Asks the holders of a budget and of those below it, in their order, until they have given
+/// `bytes`, or until `request` would fit if it is not nullptr. Returns what they gave. The caller
+/// holds no lock. Returns 0 if the calling thread is inside a holder.
+std::size_t ask_holders(BudgetNode& budget, std::size_t bytes,
+                        BudgetRequest* request = nullptr) noexcept;
+
+/// Returns the first holder of a budget and of those below it, or the first one behind a position;
+/// nullptr if there is none. REQUIRES: the lock of all budgets is held.
+HolderEntry* next_holder(const BudgetNode& budget, const HolderPosition* after) noexcept;
+
+/// Called in the child of a fork: other threads that were asking holders of this budget, or of one
+/// below it, do not exist there. REQUIRES: the lock of all budgets is held.
+void forget_askers(BudgetNode& budget) noexcept;
+
+/// All budgets of the process. The lock guards every member of every budget. It comes after the
+/// locks of pools, arenas and the commit budget, and before the segment's.
+struct Budgets {
+    std::mutex naming_mutex;  // taken before `mutex`
+    BudgetTable named;  // guarded by naming_mutex until named_budgets says that it is complete
+    std::mutex mutex;
+    std::atomic<bool> were_used = false;     // relaxed: set before a budget exists
+    bool is_fork_locked = false;             // by the fork in progress
+    std::atomic<unsigned> holder_count = 0;  // relaxed: a hint
+    // Guarded by mutex:
+    detail::BudgetNode* roots = nullptr;
+    std::size_t registrations = 0;  // of holders, so far
+    statistics::SlabList<detail::BudgetNode> free_nodes;
+    statistics::SlabList<detail::HolderEntry> free_holders;
+};
+
+inline Budgets& budgets() noexcept {
+    return base::the_only<Budgets>.get();
+}
+
+/// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
+/// 64 locks at a time, of which a fork with two pools takes almost all.
+void lock_budgets() noexcept;
+void unlock_budgets() noexcept;
+/// Called in the child instead of `unlock_budgets`. Threads that were asking holders do not exist
+/// there.
+void budgets_in_child() noexcept;
+
+}  // namespace tensorpool::limits
+
+/// The budgets that the file in TENSORPOOL_BUDGETS sets for pools and scopes by their names. They
+/// never end.
+namespace tensorpool::limits {
+
+enum class NamedBudgets : std::uint8_t { unread, none, some };
+
+/// Acquire and release: the table is complete before it is found.
+extern constinit std::atomic<NamedBudgets> named_budgets;
+
+/// Reads the file, once. Bad lines are reported on stderr. REQUIRES: the caller holds no lock.
+void read_named_budgets_slow() noexcept;
+inline void read_named_budgets() noexcept {
+    if (named_budgets.load(std::memory_order_acquire) == NamedBudgets::unread) [[unlikely]]
+        read_named_budgets_slow();
+}
+
+/// Returns the budget for a pool or scope of this name; nullptr if the file has none, or was not
+/// read yet.
+detail::BudgetNode* find_named_budget(BudgetSubject subject, std::string_view name) noexcept;
 
 inline void set(detail::Counter& counter, std::size_t value) noexcept {
     counter.store(value, std::memory_order_relaxed);
