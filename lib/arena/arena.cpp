@@ -145,7 +145,7 @@ const std::string& Arena::name() const noexcept {
 }
 
 ArenaStatistics Arena::statistics() const noexcept {
-    return state_->statistics();
+    return statistics::statistics_of(*state_->record);
 }
 
 detail::ArenaDefaults arena::defaults_from_environment() {

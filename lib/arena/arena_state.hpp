@@ -136,7 +136,6 @@ public:
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
-    ArenaStatistics statistics() const noexcept { return statistics::statistics_of(*record); }
     std::size_t capacity() const noexcept {
         const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
         // The last page may reach beyond a limit that is not a whole number of pages.

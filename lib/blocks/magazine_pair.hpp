@@ -28,7 +28,6 @@ public:
         if (Depot* const depot = depot_.load(std::memory_order_relaxed)) depot->~Depot();
     }
 
-    /// Takes a magazine with blocks. Returns nullptr if there is none.
     Magazine* take_full() noexcept {
         Depot* const depot = depot_.load(std::memory_order_acquire);
         Magazine* const magazine = depot == nullptr ? nullptr : depot->take_full();
@@ -65,7 +64,6 @@ public:
         const std::size_t idle = sources().series == 0 ? min_idle_bytes : min_idle_bytes / 4;
         return spans_.are_at_least_half_out(idle) && sources().heap.kept().may_keep(bytes);
     }
-    /// The bytes of all blocks.
     std::size_t bytes() const noexcept {
         const Depot* const depot = depot_.load(std::memory_order_acquire);
         return depot == nullptr ? 0 : depot->blocks() * spans_.traits().block_bytes;

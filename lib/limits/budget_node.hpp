@@ -94,14 +94,6 @@ inline Budgets& budgets() noexcept {
     return base::the_only<Budgets>.get();
 }
 
-/// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
-/// 64 locks at a time, of which a fork with two pools takes almost all.
-void lock_budgets() noexcept;
-void unlock_budgets() noexcept;
-/// Called in the child instead of `unlock_budgets`. Threads that were asking holders do not exist
-/// there.
-void budgets_in_child() noexcept;
-
 }  // namespace tensorpool::limits
 
 /// The budgets that the file in TENSORPOOL_BUDGETS sets for pools and scopes by their names. They
@@ -143,7 +135,6 @@ public:
         if (!*record_) record_.reset();
         return !is_ended();
     }
-    /// Ends the limits.
     void end() noexcept {
         set(ended_.in_use_bytes, in_use());
         record_->leave();
@@ -229,7 +220,6 @@ public:
         if (parent != nullptr) parent->hold();
         return node;
     }
-    /// Ends the budget.
     void end() noexcept {
         const std::lock_guard guard(limits::budgets().mutex);
         counters.end();
@@ -342,7 +332,6 @@ private:
             node = above;
         }
     }
-    /// Returns whether nothing holds the object any more.
     bool release() noexcept { return holds_.fetch_sub(1, std::memory_order_acq_rel) == 1; }
 
     // One is the budget's own until it ends. A free node has one too: a thread that released the

@@ -122,7 +122,6 @@ public:
 
     /// The number of granules of the window; 0 before it is set up.
     std::uint32_t granules() const noexcept { return granules_; }
-    /// The number of granules that the tables describe.
     std::uint32_t described() const noexcept { return described_; }
     /// The largest alignment in pages for which a page whose number is a multiple of it also has an
     /// address that is.

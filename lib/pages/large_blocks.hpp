@@ -132,7 +132,6 @@ public:
     /// The pages of a block for a request of `bytes` bytes, unless it is allocated tightly: the
     /// needed pages, rounded up to the next size (large_sizes.hpp).
     static PageCount pages_of(std::size_t bytes) noexcept { return round_large(pages_for(bytes)); }
-    /// The pages that `bytes` bytes need.
     static PageCount pages_for(std::size_t bytes) noexcept {
         return static_cast<PageCount>((bytes + page_bytes - 1) >> page_shift);
     }
@@ -166,7 +165,6 @@ public:
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
         return heap_.allocate(request_for(pages_for(bytes), alignment), path);
     }
-    /// Frees a block to the cache or to the heap.
     void free(Span& span, Changes& changes) noexcept {
         if (may_wait(span)) {
             begin_wait_uncounted(span);
@@ -255,7 +253,6 @@ public:
         heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
         mark(span, in_use_);
     }
-    /// Frees a kept block to the heap.
     void free_waiting(Span& span, Changes& changes) noexcept {
         heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
         heap_.free(span, changes);

@@ -103,7 +103,6 @@ public:
         shared_ = &shared;
     }
 
-    /// Counts bytes of requests.
     void pass(std::int64_t bytes) noexcept { passed_ += static_cast<double>(bytes); }
     /// Whether a thread that did not measure its rate yet has requested enough for that.
     bool lacks_rate() const noexcept {

@@ -122,10 +122,6 @@ void ScratchState::show_quick_path(bool shown) noexcept {
     scratch_.quick_bytes_.store(shown ? bytes : 0, std::memory_order_relaxed);
 }
 
-ArenaStatistics ScratchState::statistics() const noexcept {
-    return statistics::statistics_of(*record);
-}
-
 void ScratchState::set_buffer(std::span<std::byte> buffer) {
     chunks.set_buffer(buffer.data(), buffer.data() + buffer.size());
     totals.capacity_bytes.store(buffer.size(), std::memory_order_relaxed);

@@ -113,7 +113,6 @@ public:
     void go_on(std::size_t below) noexcept { chunks_[++present_].below = below; }
     /// Marks all blocks above this position as freed, for a memory tool.
     void mark_freed_above(std::size_t chunk, std::size_t used) const noexcept;
-    /// Makes the chunk `number` the present one.
     void go_back_to(std::size_t number) noexcept { present_ = number; }
     /// Gives the present chunk back to the system; the next one replaces it. REQUIRES: there is a
     /// next chunk.
@@ -229,7 +228,6 @@ public:
     Scratch& scratch() const noexcept { return scratch_; }
     const char* name() const noexcept { return name_.c_str(); }
 
-    ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept {
         return totals.capacity_bytes.load(std::memory_order_relaxed);
     }

@@ -182,7 +182,6 @@ inline PageRun granules_in(const Span& extent) noexcept {
     return end > first ? PageRun{first * granule_pages, (end - first) * granule_pages} : PageRun{};
 }
 
-/// Adds the pages of an adjacent run to a run.
 inline void join(Span& run, const Span& other) noexcept {
     const bool is_left = other.first_page < run.first_page;
     const Span& left = is_left ? other : run;
@@ -242,7 +241,6 @@ public:
             cold_.insert(run);
         }
     }
-    /// Takes an extent out of its list and out of the page map.
     void remove(Span& extent) noexcept {
         space_.map().set_ends(extent, PageEntry());
         if (extent.kind == PageKind::extent_hot) {
@@ -308,7 +306,6 @@ public:
         span.kind = kind;
         set_entries(span, PageEntry(&span, pool_number_, kind));
     }
-    /// Clears the entries of a span in use, which is in no list then.
     void clear_entries(Span& span) noexcept { set_entries(span, PageEntry()); }
     /// Adds the first pages of the hot extent behind a span in use to the span.
     void lengthen(Span& span, Span& behind, PageCount pages) noexcept {

@@ -82,11 +82,9 @@ public:
         path.shortage = needed;
     }
 
-    /// Counts out bytes that are about to be given back.
     void take_out(std::size_t bytes) noexcept {
         totals_.capacity_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     }
-    /// Counts bytes in again that could not be given back.
     void put_back(std::size_t bytes) noexcept {
         totals_.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     }
@@ -255,7 +253,6 @@ public:
         retention_.begin(options.clock_ns(), usual_period_ns_, 0);
     }
 
-    /// The free bytes of the page heap.
     std::size_t free_bytes() const noexcept {
         return totals_.free_bytes.load(std::memory_order_relaxed);
     }
@@ -266,7 +263,6 @@ public:
     bool may_keep(std::size_t more) const noexcept {
         return is_unlimited() || bytes() + more <= max_bytes_;
     }
-    /// The bytes above the limit.
     std::size_t excess() const noexcept {
         const std::size_t now = bytes();
         return now - std::min(now, max_bytes_);
@@ -311,7 +307,6 @@ public:
         return kept - std::min(kept, without);
     }
 
-    /// The number of the current retention period.
     std::uint32_t period() const noexcept { return retention_.period(); }
     /// The length of a period that begins now.
     std::uint64_t period_ns() const noexcept {

@@ -101,7 +101,6 @@ public:
         path.refusal = no_records();
         return nullptr;
     }
-    /// Makes a span in use a hot extent.
     void free(Span& span, Zeroed zeroed) noexcept {
         const std::lock_guard guard(mutex_);
         extents_.clear_entries(span);
@@ -111,12 +110,10 @@ public:
         extents_.add(span, PageKind::extent_hot);
         count_free();
     }
-    /// Returns whether `take_free` would find memory for so many pages.
     bool has_free(PageCount pages) noexcept {
         const std::lock_guard guard(mutex_);
         return extents_.find_hot(pages, 1) != nullptr;
     }
-    /// Adds to the refusal what is free here.
     void report_free(Refusal& refusal) noexcept {
         const std::lock_guard guard(mutex_);
         refusal.free_pages += extents_.hot().total_pages() * page_bytes;
@@ -176,7 +173,6 @@ public:
         count_free();
         return true;
     }
-    /// See PageHeap::shorten.
     bool shorten(Span& span, PageCount pages) noexcept {
         const std::lock_guard guard(mutex_);
         const bool is_done = extents_.shorten(span, pages);

@@ -42,7 +42,6 @@ public:
                                                     : *shards_.find(number);
     }
 
-    /// Calls `function` with each shard.
     template <class Function>
     void for_each(Function function) noexcept {
         shards_.for_each(function);
@@ -52,7 +51,6 @@ public:
     /// Those of groups of processors.
     PerShard<HeapShard>& ordinary() noexcept { return shards_; }
 
-    /// Sets what is free in all shards.
     void report_free(Refusal& refusal) noexcept {
         refusal.knows_free = true;
         refusal.free_pages = 0;
@@ -188,7 +186,6 @@ public:
         if (left == nullptr && common_.loans.bytes() > lent) lend_back();
         return left;
     }
-    /// Adds the extent that `move` returned to the free extents.
     void take_left(Span& left) noexcept { shards_.of(left).take_left(left); }
 
     /// Commits memory until the capacity is at least `bytes`, and touches all free memory. Returns

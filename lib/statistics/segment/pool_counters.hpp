@@ -41,8 +41,6 @@ inline void add_rows(detail::ThreadCounters& sums, const detail::ThreadCounters&
 class PoolCounters {
 public:
     explicit PoolCounters(OwnedRecord<PoolRecord>& pool) noexcept : pool_(pool) {}
-    PoolCounters(const PoolCounters&) = delete;
-    PoolCounters& operator=(const PoolCounters&) = delete;
     ~PoolCounters() {
         for (OwnedCounters* owned = first_.load(std::memory_order_relaxed); owned != nullptr;
              owned = owned->next) {
@@ -125,7 +123,6 @@ public:
         }
     }
 
-    /// Returns the statistics of the pool.
     PoolStatistics statistics() const noexcept {
         return statistics_of(
             *pool_, [this](auto function) { for_each(function); }, [] {});
@@ -157,7 +154,6 @@ public:
         return sum_of(&detail::BucketCounters::deallocations,
                       &detail::LargeCounters::deallocations);
     }
-    /// Returns the number of threads that have counters now.
     std::uint64_t taken_count() const noexcept {
         return pool_->totals.threads.load(std::memory_order_relaxed);
     }

@@ -41,8 +41,6 @@ bool has_pages(void* begin, std::size_t bytes) noexcept;
 class Segment {
 public:
     constexpr Segment() noexcept = default;
-    Segment(const Segment&) = delete;
-    Segment& operator=(const Segment&) = delete;
 
     /// Returns a record that is zero except for its number, its name and the fields that `fill`
     /// sets. Returns nullptr if no record is left or there is no memory for the segment. Records
