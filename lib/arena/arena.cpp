@@ -1,7 +1,5 @@
 #include <tensorpool/arena.hpp>
 
-#include <tensorpool/arena_options.hpp>
-
 #include "arena/arena_state.hpp"
 #include "platform/environment.hpp"
 #include "platform/tools/memory_tools.hpp"

@@ -1,13 +1,5 @@
 #include "arena/arena_state.hpp"
 
-#include "events/misuse.hpp"
-#include "events/recorder_hooks.hpp"
-#include "events/report_at_exit.hpp"
-#include "events/timeline.hpp"
-#include "platform/process/fork_handlers.hpp"
-#include "platform/tools/memory_tools.hpp"
-#include "statistics/records/record_values.hpp"
-
 namespace tensorpool::arena {
 
 bool CancelledClaims::contains(std::uint16_t generation, std::size_t begin) const noexcept {

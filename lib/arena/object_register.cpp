@@ -1,6 +1,5 @@
 #include "arena/object_register.hpp"
 
-#include <algorithm>
 #include <map>
 
 #include "arena/arena_state.hpp"

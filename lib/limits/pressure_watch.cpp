@@ -1,7 +1,5 @@
 #include "limits/pressure_watch.hpp"
 
-#include "limits/commit_budget.hpp"
-
 namespace tensorpool::limits {
 void ask_under_pressure() noexcept {
     if (is_inside_holder()) return;

@@ -1,11 +1,5 @@
 #include "trace/recorder.hpp"
 
-#include <cstdlib>
-
-#include "platform/process/fork_handlers.hpp"
-#include "pool/background_trimmer.hpp"
-#include "pool/pool.hpp"
-
 namespace tensorpool::trace {
 namespace {
 

@@ -2,7 +2,6 @@
 
 #include <tensorpool/arena_options.hpp>
 
-#include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "platform/environment.hpp"
