@@ -156,7 +156,24 @@ public:
     /// Adds the entries of a text. Calls `report(line_number, problem)` for each bad line, which is
     /// ignored.
     template <class Report>
-    void add(std::string_view text, Report report) noexcept;
+    void add(std::string_view text, Report report) noexcept {
+        unsigned line_of_process = 0;
+        for (unsigned number = 1; !text.empty(); ++number) {
+            const std::string_view line = text.substr(0, text.find('\n'));
+            text.remove_prefix(line.size() == text.size() ? line.size() : line.size() + 1);
+            const auto parsed = parse_budget_line(line);
+            if (const auto* const problem = std::get_if<BudgetProblem>(&parsed)) {
+                report(number, *problem);
+            } else if (const auto* const entry = std::get_if<BudgetEntry>(&parsed)) {
+                const char* const expected = add(*entry);
+                if (expected != nullptr) report(number, BudgetProblem{line, expected});
+                if (entry->subject == BudgetSubject::process) line_of_process = number;
+            }
+        }
+        if (count_ == 1 && line_of_process != 0) {
+            report(line_of_process, BudgetProblem{"process", "pools or scopes that it limits"});
+        }
+    }
     /// Opens a budget for each entry, that of the process above all others.
     void open() noexcept;
     /// Returns nullptr if there is no such budget.
@@ -193,25 +210,5 @@ private:
     std::array<Named, 64> entries_ = {};
     std::size_t count_ = 0;
 };
-
-template <class Report>
-void BudgetTable::add(std::string_view text, Report report) noexcept {
-    unsigned line_of_process = 0;
-    for (unsigned number = 1; !text.empty(); ++number) {
-        const std::string_view line = text.substr(0, text.find('\n'));
-        text.remove_prefix(line.size() == text.size() ? line.size() : line.size() + 1);
-        const auto parsed = parse_budget_line(line);
-        if (const auto* const problem = std::get_if<BudgetProblem>(&parsed)) {
-            report(number, *problem);
-        } else if (const auto* const entry = std::get_if<BudgetEntry>(&parsed)) {
-            const char* const expected = add(*entry);
-            if (expected != nullptr) report(number, BudgetProblem{line, expected});
-            if (entry->subject == BudgetSubject::process) line_of_process = number;
-        }
-    }
-    if (count_ == 1 && line_of_process != 0) {
-        report(line_of_process, BudgetProblem{"process", "pools or scopes that it limits"});
-    }
-}
 
 }  // namespace tensorpool::limits

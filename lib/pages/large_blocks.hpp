@@ -14,14 +14,37 @@ public:
 
     /// Takes a span of exactly `pages` pages, which must be a rounded size. Returns nullptr if
     /// there is none.
-    Span* take(PageCount pages) noexcept;
+    Span* take(PageCount pages) noexcept {
+        for (Way& way : ways_[large_class_of(pages)]) {
+            if (Span* const span = take_out(way)) return span;
+        }
+        return nullptr;
+    }
     /// Puts a span into the cache. Returns false, and leaves it to the caller, if the cache has no
     /// room for another span of its size.
-    bool keep(Span& span) noexcept;
+    bool keep(Span& span) noexcept {
+        const unsigned large_class = large_class_of(span.pages);
+        for (Way& way : ways_[large_class]) {
+            if (!put_in(way, span)) continue;
+            hint(large_class);
+            return true;
+        }
+        return false;
+    }
     /// Takes out all spans that were freed in a period before `period`, and calls `function` with
     /// each.
     template <class Function>
-    void empty(std::uint32_t period, Function function) noexcept;
+    void empty(std::uint32_t period, Function function) noexcept {
+        for (unsigned word = 0; word < hint_words; ++word) {
+            if (hints_[word].load(std::memory_order_relaxed) == 0) continue;
+            for (std::uint64_t bits = hints_[word].exchange(0); bits != 0; bits &= bits - 1) {
+                for (Way& way : ways_[word * 64 + static_cast<unsigned>(std::countr_zero(bits))]) {
+                    Span* const span = take_out(way);
+                    if (span != nullptr && (span->period < period || !keep(*span))) function(*span);
+                }
+            }
+        }
+    }
 
 private:
     static constexpr unsigned ways = 4;
@@ -29,9 +52,34 @@ private:
     using Ways = std::array<Way, ways>;
     static constexpr unsigned hint_words = (large_class_count + 63) / 64;
 
-    Span* take_out(Way& way) noexcept;
-    bool put_in(Way& way, Span& span) noexcept;
-    void hint(unsigned large_class) noexcept;
+    Span* take_out(Way& way) noexcept {
+        if (way.load() == nullptr) return nullptr;
+        Span* const span = way.exchange(nullptr, std::memory_order_acquire);
+        if (span != nullptr) {
+            totals_.large_cached_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
+        }
+        return span;
+    }
+    bool put_in(Way& way, Span& span) noexcept {
+        if (way.load(std::memory_order_relaxed) != nullptr) return false;
+        // Counted before it can be taken out, so that the count never becomes negative.
+        const std::size_t bytes = span.bytes();
+        totals_.large_cached_bytes.fetch_add(bytes, std::memory_order_relaxed);
+        Span* expected = nullptr;
+        if (way.compare_exchange_strong(expected, &span, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed)) {
+            return true;
+        }
+        totals_.large_cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+        return false;
+    }
+    void hint(unsigned large_class) noexcept {
+        std::atomic<std::uint64_t>& word = hints_[large_class / 64];
+        const std::uint64_t bit = std::uint64_t{1} << large_class % 64;
+        if ((word.load() & bit) == 0) {
+            word.fetch_or(bit, std::memory_order_relaxed);
+        }
+    }
 
     statistics::PoolTotals& totals_;
     // The release of `put_in` pairs with the acquire of `take_out`: changes to the span's record by
@@ -43,67 +91,6 @@ private:
     // costs nothing beside the exchange on x86-64.
     std::array<std::atomic<std::uint64_t>, hint_words> hints_ = {};
 };
-
-inline Span* LargeCache::take(PageCount pages) noexcept {
-    for (Way& way : ways_[large_class_of(pages)]) {
-        if (Span* const span = take_out(way)) return span;
-    }
-    return nullptr;
-}
-
-inline bool LargeCache::keep(Span& span) noexcept {
-    const unsigned large_class = large_class_of(span.pages);
-    for (Way& way : ways_[large_class]) {
-        if (!put_in(way, span)) continue;
-        hint(large_class);
-        return true;
-    }
-    return false;
-}
-
-inline Span* LargeCache::take_out(Way& way) noexcept {
-    if (way.load() == nullptr) return nullptr;
-    Span* const span = way.exchange(nullptr, std::memory_order_acquire);
-    if (span != nullptr) {
-        totals_.large_cached_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
-    }
-    return span;
-}
-
-inline bool LargeCache::put_in(Way& way, Span& span) noexcept {
-    if (way.load(std::memory_order_relaxed) != nullptr) return false;
-    // Counted before it can be taken out, so that the count never becomes negative.
-    const std::size_t bytes = span.bytes();
-    totals_.large_cached_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    Span* expected = nullptr;
-    if (way.compare_exchange_strong(expected, &span, std::memory_order_seq_cst,
-                                    std::memory_order_relaxed)) {
-        return true;
-    }
-    totals_.large_cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    return false;
-}
-
-inline void LargeCache::hint(unsigned large_class) noexcept {
-    std::atomic<std::uint64_t>& word = hints_[large_class / 64];
-    const std::uint64_t bit = std::uint64_t{1} << large_class % 64;
-    if ((word.load() & bit) == 0) {
-        word.fetch_or(bit, std::memory_order_relaxed);
-    }
-}
-
-template <class Function>
-void LargeCache::empty(std::uint32_t period, Function function) noexcept {
-    for (unsigned word = 0; word < hint_words; ++word) {
-        if (hints_[word].load(std::memory_order_relaxed) == 0) continue;
-        for (std::uint64_t bits = hints_[word].exchange(0); bits != 0; bits &= bits - 1) {
-            for (Way& way : ways_[word * 64 + static_cast<unsigned>(std::countr_zero(bits))]) {
-                Span* const span = take_out(way);
-                if (span != nullptr && (span->period < period || !keep(*span))) function(*span);
-            }
-        }
-    }
-}
 
 // Copying a smaller block is faster than moving its pages.
 inline constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
