@@ -122,7 +122,7 @@ struct ThreadCaches : detail::ThreadTable {
         return leaf;
     }
 
-    // The thread's caches that expose blocks to its scope (marked_set.cpp). A pool that ends
+    // The thread's caches that expose blocks to its scope (marked_set.hpp). A pool that ends
     // removes its cache from the list of another thread.
     void list_exposing(Cache& cache) noexcept {
         const ListLock lock(exposing_lock_);
