@@ -297,7 +297,6 @@ public:
     /// Releases the memory of whole pages that contain only free blocks. The lock is released
     /// between spans, because the system call for each span is slow.
     void drop_free_pages() noexcept {
-        if (!platform::decommit_keeps_access()) return;
         for (pages::SpanList& list : with_room_.lists()) {
             std::unique_lock lock(mutex_);
             for (std::size_t left = list.size(); left != 0 && !list.empty(); --left) {
