@@ -114,6 +114,31 @@ void Arena::set_up(std::byte* base) noexcept {
         *state_, quick ? std::min(options.max_allocation, max_quick_bytes) : 0);
 }
 
+void* Arena::allocate_slow(std::size_t bytes, std::size_t alignment) {
+    if (!std::has_single_bit(alignment)) {
+        throw std::invalid_argument("tensorpool: arena '" + name() + "': allocate: alignment is " +
+                                    std::to_string(alignment) + " B; expected a power of two");
+    }
+    if (bytes == 0) return nullptr;
+    arena::Attempt attempt;
+    void* const block = detail::ArenaClaims(*this).allocate(bytes, alignment, attempt);
+    if (block == nullptr) state_->fail(bytes, attempt);
+    return block;
+}
+
+void* Arena::settle_or_throw(std::uint64_t claim, std::size_t bytes) {
+    arena::Attempt attempt;
+    void* const block = detail::ArenaClaims(*this).settle(claim, bytes, attempt);
+    if (block == nullptr) state_->fail(bytes, attempt);
+    return block;
+}
+
+void* Arena::try_allocate(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes == 0 || !std::has_single_bit(alignment)) return nullptr;
+    arena::Attempt attempt;
+    return detail::ArenaClaims(*this).allocate(bytes, alignment, attempt);
+}
+
 std::size_t Arena::used() const noexcept {
     const std::size_t top = words_->used.load(std::memory_order_relaxed) & statistics::used_mask;
     // Pending claims lie above the end and have been granted to no thread.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <thread>
 
@@ -360,6 +361,9 @@ inline ArenaRegistry& arena_registry() noexcept {
 
 namespace tensorpool::detail {
 
+// The largest size that can be rounded up to any alignment and still be compared with an offset.
+inline constexpr std::size_t max_block_bytes = std::size_t{1} << 47;
+
 /// Serves the allocations that the inline path of an arena does not finish: claims that passed the
 /// end, and requests that the inline path does not take. Grows the arena for them. ArenaState
 /// describes claims.
@@ -368,23 +372,56 @@ public:
     explicit ArenaClaims(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
 
     /// Allocates `bytes` bytes. Returns nullptr, with the reason in `attempt`, if that fails.
-    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
+    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept {
+        events::look_for_recorder();
+        return recorded(find_range(bytes, alignment, attempt), bytes, alignment);
+    }
     /// Settles a `claim` of `bytes` bytes that passed the end: returns its block, or nullptr with
     /// the reason in `attempt`.
-    void* settle(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
+    void* settle(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept {
+        void* const block = granted(claim, bytes, attempt);
+        // Called only after the claim is settled: other threads wait for the outcome, and an answer
+        // to a recorder takes time.
+        events::look_for_recorder();
+        return recorded(block, bytes, arena_.alignment());
+    }
     struct Growth {
         bool is_met = false;
         std::size_t bytes = 0;  // committed for the growth
     };
     /// Grows until `end` bytes may be used. REQUIRES: the caller holds the mutex.
-    Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept;
+    Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept {
+        if (!state_.is_growing()) {
+            attempt.refusal = {state_.is_measuring() ? "the measuring range" : "the buffer",
+                               arena_.end_.load(std::memory_order_relaxed)};
+            attempt.refusal.needed_limit = end;
+            return {};
+        }
+        arena::ArenaMemory& memory = state_.memory;
+        const bool begins = !memory.is_charged();
+        if (!memory.charge(attempt)) return {};
+        const std::size_t before = memory.end();
+        const std::size_t grown = end <= before ? 0 : memory.grow_to(end, growth, attempt);
+        platform::mark_closed(memory.base() + before, memory.end() - before);
+        // Release: a thread that reads the new end sees the memory committed.
+        arena_.end_.store(memory.end(), std::memory_order_release);
+        if (grown != 0) state_.note(EntryKind::growth, grown);
+        if (grown != 0 || begins) state_.changes.announce();
+        return {end <= memory.end(), grown};
+    }
     /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
     void notify(Growth growth) const noexcept {
         if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
     }
     /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
     /// value.
-    bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
+    bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
+        // Acquire: pairs with the end of a handle that returned the bytes above `seen`.
+        if (arena_.shared_)
+            return arena_.words_->used.compare_exchange_weak(seen, top, std::memory_order_acquire);
+        arena_.words_->used.store(top, std::memory_order_relaxed);
+        return true;
+    }
 
 private:
     struct Range {
@@ -392,12 +429,108 @@ private:
         std::size_t end;
     };
 
-    void count() const noexcept;
-    void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept;
-    void* find_range(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
-    void* granted(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
-    Range range_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
-    bool make_room(std::size_t end, std::uint64_t seen, arena::Attempt& attempt) noexcept;
+    void count() const noexcept {
+        if (arena_.shared_) {
+            count_allocation(*arena_.words_);
+        } else {
+            add(arena_.words_->allocations[0], 1);
+        }
+    }
+    void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept {
+        if (block != nullptr) {
+            count();
+            state_.begin_checks(static_cast<std::byte*>(block), bytes);
+        }
+        if (block != nullptr && !state_.is_measuring()) {
+            platform::mark_allocated(
+                {block, bytes, base::align_up(bytes, arena_.alignment()), state_.is_in_buffer()});
+        }
+        const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
+        events::record(action, state_.id(), block, bytes, alignment);
+        return block;
+    }
+    // Claims bytes only after checking that there is room. Used for sizes and alignments that the
+    // inline path does not take, and for try_allocate, which must not throw.
+    void* find_range(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept {
+        state_.owner.check_allocating();
+        const std::size_t most = std::min(state_.options().max_allocation, max_block_bytes);
+        if (bytes > most || alignment > max_block_bytes) {
+            attempt.refusal = bytes > most
+                                  ? base::Refusal{"max_allocation", most}
+                                  : base::Refusal{"the largest alignment", max_block_bytes};
+            if (bytes > most && bytes <= max_block_bytes) attempt.refusal.needed_limit = bytes;
+            return state_.refuse(bytes, attempt);
+        }
+        for (;;) {
+            const std::size_t end = arena_.end_.load(std::memory_order_acquire);
+            std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+            const Range range = range_at(top & Arena::offset_mask, bytes, alignment);
+            if (range.end <= end) {
+                if (replace_top(top, (top & ~Arena::offset_mask) | range.end))
+                    return arena_.base_ + range.begin;
+            } else if (!make_room(range.end, top, attempt) && !attempt.may_retry()) {
+                return state_.refuse(bytes, attempt);
+            }
+        }
+    }
+    void* granted(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept {
+        const std::size_t begin = claim & Arena::offset_mask;
+        const std::size_t end = begin + base::align_up(bytes, arena_.alignment());
+        std::unique_lock lock(state_.mutex);
+        while (!state_.is_cancelled(claim)) {
+            if (end <= arena_.end_.load(std::memory_order_relaxed)) return arena_.base_ + begin;
+            if (const Growth growth = grow_to(end, state_.options().growth, attempt);
+                growth.is_met) {
+                lock.unlock();
+                notify(growth);
+                return arena_.base_ + begin;
+            }
+            if (begin <= arena_.end_.load(std::memory_order_relaxed)) {
+                // Release: passes on what the claim acquired, since a plain store ends the sequence
+                // of exchanges that began with the end of a handle.
+                arena_.words_->used.store(state_.cancel_from(begin), std::memory_order_release);
+                lock.unlock();
+                // Holders are asked without the mutex, so other threads settle their claims
+                // meanwhile.
+                if (attempt.may_retry()) return find_range(bytes, arena_.alignment(), attempt);
+                return state_.refuse(bytes, attempt);
+            }
+            // The first pending claim decides the outcome of all of them.
+            state_.changes.wait(lock);
+            lock.lock();
+        }
+        lock.unlock();
+        return find_range(bytes, arena_.alignment(), attempt);
+    }
+    Range range_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept {
+        const auto base = reinterpret_cast<std::uintptr_t>(arena_.base_);
+        const std::size_t size = base::align_up(bytes + state_.padding(), arena_.alignment());
+        const std::size_t begin = base::align_up(base + top, alignment) - base;
+        std::size_t end = begin + size;
+        // The base of a real arena is known to be a multiple of 2 MiB. For larger alignments the
+        // worst case is counted.
+        if (state_.is_measuring() && alignment > platform::huge_page_bytes) {
+            end = std::max(end, top + (alignment - arena_.alignment()) + size);
+        }
+        return {begin, end};
+    }
+    // Grows to `end` for a caller that claimed nothing and read the top as `seen`. Returns false if
+    // that is refused, true if the caller should look again.
+    bool make_room(std::size_t end, std::uint64_t seen, arena::Attempt& attempt) noexcept {
+        std::unique_lock lock(state_.mutex);
+        if (end <= arena_.end_.load(std::memory_order_relaxed)) return true;
+        if (const Growth growth = grow_to(end, state_.options().growth, attempt); growth.is_met) {
+            lock.unlock();
+            notify(growth);
+            return true;
+        }
+        const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+        if ((top & Arena::offset_mask) > arena_.end_.load(std::memory_order_relaxed)) {
+            state_.changes.wait(lock);  // pending claims: they may be cancelled
+            return true;
+        }
+        return top != seen;
+    }
 
     Arena& arena_;
     ArenaState& state_;
