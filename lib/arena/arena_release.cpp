@@ -214,8 +214,8 @@ namespace detail {
 ///
 /// The end of a handle returns its block if the block lies at the top. Unlike a release, it may run
 /// while other threads allocate, make marks, and end handles. Two numbers keep this apart from
-/// releases. `phases` counts releases, which run alone, and outdates handles. `history` counts these
-/// and the blocks that handles returned, and makes marks stale.
+/// releases. `phases` counts releases, which run alone, and outdates handles. `history` counts
+/// these and the blocks that handles returned, and makes marks stale.
 class ArenaHandles {
 public:
     explicit ArenaHandles(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
