@@ -3,7 +3,7 @@
 #include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/serve_scope.hpp>
 
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "plan/planned_state.hpp"
 
 namespace tensorpool::detail {
