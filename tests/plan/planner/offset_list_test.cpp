@@ -1,4 +1,4 @@
-#include "plan/planner/offset_list.hpp"
+#include "plan/planner/portfolio.hpp"
 #include <algorithm>
 #include <cstdint>
 #include <vector>
