@@ -6,7 +6,7 @@
 #include <tensorpool/stash.hpp>
 
 #include "rest/pieces/piece_codec.hpp"
-#include "rest/slab.hpp"
+#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
 
