@@ -2,8 +2,7 @@
 
 #include <tensorpool/device/device_stream.hpp>
 
-#include "device/runtime/object_table.hpp"
-#include "device/runtime/runtime_registry.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {
