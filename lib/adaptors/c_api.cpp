@@ -132,7 +132,6 @@ tensorpool_statistics headline(const PoolStatistics& from) {
 }
 
 }  // namespace
-
 }  // namespace tensorpool::adaptors
 
 using namespace tensorpool::adaptors;

@@ -298,16 +298,24 @@ struct SlabAllocator {
         growing_bytes += bytes;
         return true;
     }
-    /// Ends a growth for which `bytes` were set aside, and counts the `got` bytes that the device
-    /// gave.
+    /// Ends a growth for which `bytes` were set aside. Counts the `got` bytes that the device gave,
+    /// and enters them on the timeline.
     void end_growth(std::size_t bytes, std::size_t got) noexcept {
         growing_bytes -= bytes;
-        if (got != 0) totals.count_growth(got);
         budget.refund(bytes - got);
+        if (got == 0) return;
+        totals.count_growth(got);
+        record.note_capacity();
+        events::write_entry(EntryKind::growth, LimitKind::none, got, name);
     }
     void count_give_back(std::size_t bytes) noexcept {
         totals.count_give_back(bytes);
         budget.refund(bytes);
+    }
+    /// Enters bytes that were counted on the timeline.
+    void end_give_back(std::size_t bytes) noexcept {
+        record.note_capacity();
+        events::write_entry(EntryKind::give_back, LimitKind::none, bytes, name);
     }
 
     Backend& backend;

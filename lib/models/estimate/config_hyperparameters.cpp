@@ -11,8 +11,6 @@ namespace {
 
 using nlohmann::json;
 
-using Values = std::optional<std::vector<std::int64_t>>;
-
 /// The usual name of a hyperparameter, and its name in GPT-2 or other models.
 struct Names {
     const char* usual;

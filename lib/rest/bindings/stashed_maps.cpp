@@ -44,12 +44,15 @@ bool erase(Map& map, std::uint64_t key) {
     return map.erase(key);
 }
 
-py::buffer_info buffer_of(const StashedTensor& tensor) {
-    return {tensor.as<std::uint8_t>().data(), static_cast<py::ssize_t>(tensor.size())};
-}
-
-py::buffer_info buffer_of_view(const StashedTensorView& tensor) {
-    return {tensor.as<std::uint8_t>().data(), static_cast<py::ssize_t>(tensor.size())};
+/// Adds a class of pinned tensors, whose memory Python reads as a buffer.
+template <class Tensor>
+void add_pinned(py::module_& module, const char* name) {
+    py::class_<Tensor>(module, name, py::buffer_protocol())
+        .def_buffer([](const Tensor& tensor) {
+            return py::buffer_info(tensor.template as<std::uint8_t>().data(),
+                                   static_cast<py::ssize_t>(tensor.size()));
+        })
+        .def("__bool__", [](const Tensor& tensor) { return static_cast<bool>(tensor); });
 }
 
 py::dict statistics_of(const Map& map) {
@@ -72,12 +75,8 @@ py::dict statistics_of(const Map& map) {
 }
 
 const ModulePart part([](py::module_& module) {
-    py::class_<StashedTensor>(module, "StashedTensor", py::buffer_protocol())
-        .def_buffer(&buffer_of)
-        .def("__bool__", [](const StashedTensor& tensor) { return static_cast<bool>(tensor); });
-    py::class_<StashedTensorView>(module, "StashedTensorView", py::buffer_protocol())
-        .def_buffer(&buffer_of_view)
-        .def("__bool__", [](const StashedTensorView& tensor) { return static_cast<bool>(tensor); });
+    add_pinned<StashedTensor>(module, "StashedTensor");
+    add_pinned<StashedTensorView>(module, "StashedTensorView");
     py::class_<Map>(module, "StashedMap")
         .def(py::init(&make_map))
         .def("put", &put)

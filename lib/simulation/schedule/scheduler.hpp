@@ -10,7 +10,7 @@
 
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include "simulation/hazards/vector_clock.hpp"
+#include "simulation/hazards/watch.hpp"
 
 namespace tensorpool::device {
 
