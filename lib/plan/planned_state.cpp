@@ -4,10 +4,8 @@
 #include <fstream>
 #include <system_error>
 
-#include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/serve_scope.hpp>
 
-#include "limits/budgets.hpp"
 #include "platform/process/fork_handlers.hpp"
 
 namespace tensorpool::detail {
@@ -39,78 +37,6 @@ void after_fork() noexcept {
 
 }  // namespace
 
-void PlanServer::begin_iteration() {
-    const std::lock_guard guard(mutex_);
-    state_.begin_iteration();
-    // The pool serves this iteration; it and the idle plans of other loops would add up.
-    if (state_.plans_.current() == nullptr) (void)kinds::give_back_idle_plans();
-}
-
-void PlanServer::end_iteration() noexcept {
-    const std::lock_guard guard(mutex_);
-    state_.end_iteration();
-}
-
-void* PlanServer::serve(const kinds::Request& request, pages::SlowPath& path) noexcept {
-    Pool& pool = PoolAccess::of(get_global_memory_pool());
-    // The thread that asks this one's holder may hold the lock.
-    if (limits::is_inside_holder()) return pool.allocate(request, path);
-    // Requests for finer sizes come with smaller alignments.
-    kinds::Request aligned = request;
-    aligned.alignment = std::max(request.alignment, smallest_block_bytes);
-    const std::lock_guard guard(mutex_);
-    is_used_ = true;
-    return state_.serve_for(pool, aligned.bytes, aligned.alignment,
-                            [&] { return pool.allocate(aligned, path); });
-}
-
-bool PlanServer::note_free(void* p) noexcept {
-    return state_.requests_.note_free(p);
-}
-
-void PlanServer::rest(planned::ServedPlan& plan) noexcept {
-    if (!is_used() || plan.has_held()) return;
-    const std::lock_guard guard(kinds::block_servers());
-    set_resting(&plan);
-    lacked_bytes_ = 0;
-}
-
-void PlanServer::end_rest() noexcept {
-    const std::lock_guard guard(kinds::block_servers());
-    set_resting(nullptr);
-}
-
-void PlanServer::set_resting(planned::ServedPlan* plan) noexcept {
-    if (resting_ == nullptr && plan != nullptr) {
-        kinds::idle_plan_count.fetch_add(1, std::memory_order_relaxed);
-    }
-    if (resting_ != nullptr && plan == nullptr) {
-        kinds::idle_plan_count.fetch_sub(1, std::memory_order_relaxed);
-    }
-    resting_ = plan;
-}
-
-bool PlanServer::prepare(planned::ServedPlan& plan) noexcept {
-    pages::SlowPath path;
-    return plan.borrow_memory(path);
-}
-
-// While little is lacking, the pool grows instead: otherwise a small block between two iterations
-// would lie in the plan's memory, and the plan would have to begin with fresh pages elsewhere.
-void PlanServer::give_back_idle(std::size_t wanted) noexcept {
-    if (resting_ == nullptr) return;
-    lacked_bytes_ = sum(lacked_bytes_, wanted);
-    if (lacked_bytes_ < resting_->capacity() / 4) return;
-    resting_->return_memory();
-    set_resting(nullptr);
-    state_.plans_.show_capacity();
-}
-
-void PlanServer::forget_noted() noexcept {
-    const std::lock_guard guard(kinds::block_servers());
-    state_.requests_.forget_noted(PoolAccess::of(state_.pool_));
-}
-
 }  // namespace tensorpool::detail
 
 namespace tensorpool {
@@ -120,7 +46,7 @@ namespace {
     throw std::system_error(errno, std::generic_category(), "tensorpool: plan file '" + path + "'");
 }
 
-detail::PlanServer& server_for(detail::PlannedState& state, std::size_t min_bytes) {
+detail::PlannedState::Server& server_for(detail::PlannedState& state, std::size_t min_bytes) {
     const std::string arena = "tensorpool: planned arena '" + state.options().name + "': serve: ";
     if (min_bytes < ServeScope::default_min_bytes) {
         throw std::invalid_argument(arena + "min_bytes is " + std::to_string(min_bytes) +
@@ -208,20 +134,20 @@ const std::string& PlannedArena::name() const noexcept {
 
 class ServeScope::Serving {
 public:
-    Serving(detail::PlanServer& server, std::size_t min_bytes) noexcept
+    Serving(detail::PlannedState::Server& server, std::size_t min_bytes) noexcept
         : now_{min_bytes - 1, &server}, server_(server), thread_(now_) {}
 
-    detail::PlanServer& server() const noexcept { return server_; }
+    detail::PlannedState::Server& server() const noexcept { return server_; }
     std::size_t min_bytes() const noexcept { return now_.max_unserved_bytes + 1; }
 
 private:
     const kinds::Serving now_;
-    detail::PlanServer& server_;
+    detail::PlannedState::Server& server_;
     const kinds::ServingThread thread_;
 };
 
 ServeScope::ServeScope(PlannedArena& arena, std::size_t min_bytes) {
-    detail::PlanServer& server = server_for(*arena.state_, min_bytes);
+    detail::PlannedState::Server& server = server_for(*arena.state_, min_bytes);
     serving_ = std::make_unique<Serving>(server, min_bytes);
     try {
         const kinds::ServingThread paused({});
@@ -234,7 +160,7 @@ ServeScope::ServeScope(PlannedArena& arena, std::size_t min_bytes) {
 
 // The thread is no longer served when the arena plans.
 ServeScope::~ServeScope() {
-    detail::PlanServer& server = serving_->server();
+    detail::PlannedState::Server& server = serving_->server();
     serving_ = nullptr;
     const kinds::ServingThread paused({});
     server.end_iteration();

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/planned_arena.hpp>
 
 #include "events/timeline.hpp"
 #include "kinds/block_server.hpp"
+#include "limits/budgets.hpp"
 #include "plan/pool_requests.hpp"
 #include "plan/served_plan.hpp"
 
@@ -65,50 +67,6 @@ private:
 namespace tensorpool::detail {
 
 class PlannedState;
-
-/// Serves a planned arena's plan to threads that allocate from the global pool (ServeScope). Its
-/// lock orders the requests of all threads that have joined a scope.
-class PlanServer final : public kinds::BlockServer {
-public:
-    explicit PlanServer(PlannedState& state) noexcept : state_(state) {
-        kinds::block_servers().enter(*this);
-    }
-    /// The state must have forgotten its noted blocks (`forget_noted`).
-    ~PlanServer() { kinds::block_servers().leave(*this); }
-
-    /// Returns whether a thread was served at any time.
-    bool is_used() const noexcept { return is_used_; }
-    void begin_iteration();
-    void end_iteration() noexcept;
-    /// Borrows the memory of a plan whose iteration begins, unless it is still there. Returns false
-    /// if there is not enough.
-    bool prepare(planned::ServedPlan& plan) noexcept;
-    /// From now on, the plan has no iteration, and its memory may be taken if no block is in use.
-    void rest(planned::ServedPlan& plan) noexcept;
-    /// The plan is about to be used or dropped.
-    void end_rest() noexcept;
-    /// From now on, frees of the pool's blocks are not noted.
-    void forget_noted() noexcept;
-
-    void* serve(const kinds::Request& request, pages::SlowPath& path) noexcept override;
-    bool note_free(void* p) noexcept override;
-    void give_back_idle(std::size_t wanted) noexcept override;
-
-    // For fork handlers.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
-private:
-    void set_resting(planned::ServedPlan* plan) noexcept;
-
-    PlannedState& state_;
-    std::mutex mutex_;
-    bool is_used_ = false;
-    // The plan whose memory may be taken, and the bytes that requests lacked since it may. Guarded
-    // by the lock of `block_servers`.
-    planned::ServedPlan* resting_ = nullptr;
-    std::size_t lacked_bytes_ = 0;
-};
 
 /// All planned arenas of the process. Fork handlers take the locks of all of them, so that the
 /// child finds none locked.
@@ -179,6 +137,96 @@ inline void check_thread(const PlannedArenaOptions& options, const void* owner) 
 /// a plan, here or on the executor, and *serving* uses the plan until it is given up.
 class PlannedState {
 public:
+    /// Serves the plan to threads that allocate from the global pool (ServeScope). Its lock orders
+    /// the requests of all threads that have joined a scope.
+    class Server final : public kinds::BlockServer {
+    public:
+        explicit Server(PlannedState& state) noexcept : state_(state) {
+            kinds::block_servers().enter(*this);
+        }
+        /// The state must have forgotten its noted blocks (`forget_noted`).
+        ~Server() { kinds::block_servers().leave(*this); }
+
+        /// Returns whether a thread was served at any time.
+        bool is_used() const noexcept { return is_used_; }
+        void begin_iteration() {
+            const std::lock_guard guard(mutex_);
+            state_.begin_iteration();
+            // The pool serves this iteration; it and the idle plans of other loops would add up.
+            if (state_.plans_.current() == nullptr) (void)kinds::give_back_idle_plans();
+        }
+        void end_iteration() noexcept {
+            const std::lock_guard guard(mutex_);
+            state_.end_iteration();
+        }
+        /// From now on, the plan has no iteration, and its memory may be taken if no block is in
+        /// use.
+        void rest(planned::ServedPlan& plan) noexcept {
+            if (!is_used() || plan.has_held()) return;
+            const std::lock_guard guard(kinds::block_servers());
+            set_resting(&plan);
+            lacked_bytes_ = 0;
+        }
+        /// The plan is about to be used or dropped.
+        void end_rest() noexcept {
+            const std::lock_guard guard(kinds::block_servers());
+            set_resting(nullptr);
+        }
+        /// From now on, frees of the pool's blocks are not noted.
+        void forget_noted() noexcept {
+            const std::lock_guard guard(kinds::block_servers());
+            state_.requests_.forget_noted(PoolAccess::of(state_.pool_));
+        }
+
+        void* serve(const kinds::Request& request, pages::SlowPath& path) noexcept override {
+            Pool& pool = PoolAccess::of(get_global_memory_pool());
+            // The thread that asks this one's holder may hold the lock.
+            if (limits::is_inside_holder()) return pool.allocate(request, path);
+            // Requests for finer sizes come with smaller alignments.
+            kinds::Request aligned = request;
+            aligned.alignment = std::max(request.alignment, smallest_block_bytes);
+            const std::lock_guard guard(mutex_);
+            is_used_ = true;
+            return state_.serve_for(pool, aligned.bytes, aligned.alignment,
+                                    [&] { return pool.allocate(aligned, path); });
+        }
+        bool note_free(void* p) noexcept override { return state_.requests_.note_free(p); }
+        // While little is lacking, the pool grows instead: otherwise a small block between two
+        // iterations would lie in the plan's memory, and the plan would have to begin with fresh
+        // pages elsewhere.
+        void give_back_idle(std::size_t wanted) noexcept override {
+            if (resting_ == nullptr) return;
+            lacked_bytes_ = sum(lacked_bytes_, wanted);
+            if (lacked_bytes_ < resting_->capacity() / 4) return;
+            resting_->return_memory();
+            set_resting(nullptr);
+            state_.plans_.show_capacity();
+        }
+
+        // For fork handlers.
+        void lock() noexcept { mutex_.lock(); }
+        void unlock() noexcept { mutex_.unlock(); }
+
+    private:
+        void set_resting(planned::ServedPlan* plan) noexcept {
+            if (resting_ == nullptr && plan != nullptr) {
+                kinds::idle_plan_count.fetch_add(1, std::memory_order_relaxed);
+            }
+            if (resting_ != nullptr && plan == nullptr) {
+                kinds::idle_plan_count.fetch_sub(1, std::memory_order_relaxed);
+            }
+            resting_ = plan;
+        }
+
+        PlannedState& state_;
+        std::mutex mutex_;
+        bool is_used_ = false;
+        // The plan whose memory may be taken, and the bytes that requests lacked since it may.
+        // Guarded by the lock of `block_servers`.
+        planned::ServedPlan* resting_ = nullptr;
+        std::size_t lacked_bytes_ = 0;
+    };
+
     PlannedState(PlannedArena& arena, PlannedArenaOptions options)
         : arena_(arena),
           options_(validated(std::move(options))),
@@ -230,7 +278,8 @@ public:
         if (options_.checks == Checks::hardened) return;
         if (auto* const plan = plans_.current()) {
             // Without memory, the pool serves this iteration.
-            has_turns_ = server_.prepare(*plan);
+            pages::SlowPath path;
+            has_turns_ = plan->borrow_memory(path);
             if (has_turns_) arena_.next_ = plan->tables().buffers;
             plans_.show_capacity();
         } else if (idle_iterations_ != 0) {
@@ -312,7 +361,7 @@ public:
     }
 
     /// Returns the server for threads that allocate from the global pool.
-    PlanServer& server() noexcept { return server_; }
+    Server& server() noexcept { return server_; }
     /// Serves a request that a thread made of the global pool, or returns the block that `get`
     /// allocates from it, or nullptr. REQUIRES: the lock of the server is held.
     template <class Get>
@@ -341,7 +390,6 @@ public:
     PlannedState* next_of_all = nullptr;  ///< link of the registry, under its mutex
 
 private:
-    friend class PlanServer;
     using Turn = planned::Follower::Turn;
 
     // Requests that the inline path does not serve.
@@ -503,7 +551,7 @@ private:
                                     options_.learn_iterations};
 
     // The last member: it is registered, so frees of other arenas' blocks reach it until it ends.
-    PlanServer server_{*this};
+    Server server_{*this};
 };
 
 }  // namespace tensorpool::detail

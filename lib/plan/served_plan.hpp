@@ -223,8 +223,7 @@ private:
     };
 
     /// The layout of the tables' pages: the owner, the struct PlanTables, and the arrays.
-    class Layout {
-    public:
+    struct Layout {
         Layout(const LearnedPlan& plan, const Predecessors& predecessors)
             : count(plan.requests.size()),
               // At least three of four entries are empty, so that most look-ups need one probe.
