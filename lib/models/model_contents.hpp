@@ -335,7 +335,6 @@ inline std::uint64_t tensor_bytes(const ByteReader& in, std::span<const std::uin
         "found " + what + " whose product passes 2^63 - 1, in elements or in bytes; expected less");
 }
 
-/// Returns the name by which a thing is found.
 struct NameOf {
     std::string_view operator()(const ModelTensor& tensor) const noexcept { return tensor.name; }
     std::string_view operator()(const MetadataEntry& entry) const noexcept { return entry.key; }
@@ -355,7 +354,6 @@ struct ModelContents {
     NameIndex tensors_by_name;
     NameIndex metadata_by_key;
 
-    /// Returns the position of a text that lies in `bytes`.
     std::uint64_t offset_of(std::string_view text) const noexcept {
         return static_cast<std::uint64_t>(reinterpret_cast<const std::byte*>(text.data()) -
                                           bytes.data());

@@ -51,7 +51,6 @@ public:
         in_a_row_ = 0;
         doublings_ = std::min(doublings_ + 1, max_doublings);
     }
-    /// Resets all counts.
     void forget() noexcept { in_a_row_ = doublings_ = 0; }
 
 private:
@@ -309,7 +308,6 @@ public:
         drop_plan();
         forget();
     }
-    /// Throws std::logic_error if there is no plan to save.
     void require_plan() const {
         if (plans_.current() != nullptr) return;
         throw std::logic_error("tensorpool: planned arena '" + options_.name +
@@ -360,7 +358,6 @@ public:
             options_.name.c_str(), p);
     }
 
-    /// Returns the server for threads that allocate from the global pool.
     Server& server() noexcept { return server_; }
     /// Serves a request that a thread made of the global pool, or returns the block that `get`
     /// allocates from it, or nullptr. REQUIRES: the lock of the server is held.

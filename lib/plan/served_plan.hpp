@@ -103,7 +103,6 @@ public:
 
     const LearnedPlan& plan() const noexcept { return plan_; }
     PlanTables& tables() const noexcept { return *tables_; }
-    /// The bytes of the borrowed memory.
     std::size_t capacity() const noexcept { return span_ == nullptr ? 0 : span_->bytes(); }
 
     bool has_memory() const noexcept { return span_ != nullptr || plan_.peak_bytes == 0; }
@@ -137,7 +136,6 @@ public:
         pool_.report(changes);
         budget_.refund(bytes);
     }
-    /// Returns whether a buffer is held.
     bool has_held() const noexcept {
         return std::any_of(tables_->states, tables_->states + tables_->count,
                            [](const State& state) {
@@ -152,7 +150,6 @@ public:
         tables_->arena = arena;
         owner().totals = &record_->totals();
     }
-    /// The arena is being destroyed.
     void become_orphan() noexcept { tables_->arena = nullptr; }
     /// The thread with this address of a thread-local variable counts its frees with plain stores.
     void set_first_owner(const void* thread) noexcept {
@@ -343,7 +340,6 @@ public:
     ServedPlans(planned::OwnedPlannedRecord& record, std::mutex& mutex) noexcept
         : record_(record), mutex_(mutex) {}
 
-    /// Returns the plan that is served; nullptr if there is none.
     ServedPlan* current() const noexcept { return current_.get(); }
     /// REQUIRES: there is no plan.
     void adopt(std::unique_ptr<ServedPlan> plan) noexcept {

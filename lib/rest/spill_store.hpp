@@ -129,7 +129,6 @@ public:
                end_.load(std::memory_order_relaxed) < max_end;
     }
 
-    /// Writes a slab and sets its position.
     [[nodiscard]] platform::FileProblem write(std::span<const std::byte> bytes,
                                               std::uint64_t& position) noexcept {
         position = end_.fetch_add(base::align_up(bytes.size(), unit), std::memory_order_relaxed);

@@ -25,7 +25,6 @@ private:
     statistics::StashTotals unseen_;  // if there is no memory for a record
 };
 
-/// The counters of one name.
 struct SharedWords {
     std::atomic<std::uint32_t> users = 0;  // more only under the lock
     StashStatistics::Kind kind = StashStatistics::Kind::stashes;

@@ -320,14 +320,12 @@ public:
         return true;
     }
 
-    /// Returns the allocation that contains the address, or nullptr.
     const Allocation* find(std::uintptr_t address) const noexcept {
         auto found = allocations_.upper_bound(address);
         if (found == allocations_.begin()) return nullptr;
         --found;
         return address < found->second.end() ? &found->second : nullptr;
     }
-    /// Returns the allocation that begins at the address, or nullptr.
     const Allocation* find_exact(std::uintptr_t address) const noexcept {
         const auto found = allocations_.find(address);
         return found == allocations_.end() ? nullptr : &found->second;

@@ -86,7 +86,6 @@ public:
     } catch (...) {
         return false;  // no memory for the new list
     }
-    /// Writes the names of the callbacks into the report of a failure.
     void add_callback_names(DeviceAllocationFailure& failure) const noexcept {
         const std::shared_ptr<const Callbacks> all = callbacks();
         if (!all) return;
@@ -145,7 +144,6 @@ public:
     void losing(const void* address, std::size_t bytes) const noexcept {
         events::record(TraceAction::slab_end, record_.id(), address, bytes);
     }
-    /// A request failed.
     void refused(std::size_t bytes) const noexcept {
         events::record(TraceAction::refuse, record_.id(), nullptr, bytes);
     }

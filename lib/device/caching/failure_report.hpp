@@ -76,7 +76,6 @@ public:
         base::FixedText text(failure_.budgets, sizeof failure_.budgets);
         request.describe(text);
     }
-    /// Adds the memory of the device.
     void add_device(std::size_t free_bytes, std::size_t total_bytes) noexcept {
         failure_.device_free = free_bytes;
         failure_.device_total = total_bytes;
@@ -117,7 +116,6 @@ public:
         }
     }
 
-    /// The entry for the timeline.
     EntryKind entry() const noexcept {
         const bool own = failure_.cause == Cause::limit || failure_.cause == Cause::budget ||
                          failure_.cause == Cause::request;

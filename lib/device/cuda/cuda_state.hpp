@@ -145,7 +145,6 @@ public:
         std::erase_if(under_way_, [&](const UnderWay& one) { return one.stream == stream; });
         count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
     }
-    /// The number of captures under way.
     const std::atomic<unsigned>& count() const noexcept { return count_; }
     bool by_this_thread() const noexcept {
         // Relaxed: a thread sees its own `begin`, and other threads' captures do not matter.
@@ -299,7 +298,6 @@ public:
         invoke(api.memory_set_access, address, bytes, access.data(), std::size_t{1});
         device.peers.clear();
     }
-    /// Throws DeviceError if the calling thread is capturing.
     void refuse_in_capture() const {
         if (!captures.by_this_thread()) return;
         throw DeviceError(DeviceStatus::in_capture,

@@ -66,7 +66,6 @@ Request pinned_request(std::size_t bytes) noexcept {
             bytes <= small_limit ? Pool::small : Pool::large, 0};
 }
 
-/// The smallest slab for a request.
 constexpr std::size_t min_slab(const Request& request) noexcept {
     return base::align_up(request.rounded, slab_step);
 }

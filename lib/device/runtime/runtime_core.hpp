@@ -77,7 +77,6 @@ public:
         }
         return *owned_;
     }
-    /// Returns nullptr if the object was not made yet.
     T* get_if_made() const noexcept { return made_.load(std::memory_order_acquire); }
     /// Releases the object without destroying it.
     void abandon() noexcept { (void)owned_.release(); }
@@ -147,7 +146,6 @@ public:
         if (HostAllocator* const host = host_.get_if_made()) bytes += host->trim();
         return bytes;
     }
-    /// Whether memory of this kind is host memory.
     bool is_host_memory(MemoryKind kind) const noexcept {
         return kind != MemoryKind::device || device_.type == DeviceType::cpu;
     }
@@ -259,7 +257,6 @@ private:
     MadeOnce<HostAllocator> host_;
 };
 
-/// One end of a copy.
 struct CopyEnd {
     RuntimeCore& core;
     void* memory;

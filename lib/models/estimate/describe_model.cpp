@@ -220,7 +220,6 @@ void read_from(const files::HyperparameterSource& source, ModelDescription& to) 
     to.why_unknown = found + "; known are " + known_architectures() + ".";
 }
 
-/// Returns the path of the configuration beside a model; "" if there is none.
 std::string config_beside(const ModelFile& file) {
     if (file.mapping() == nullptr) return "";
     const std::filesystem::path folder = std::filesystem::path(file.name()).parent_path();

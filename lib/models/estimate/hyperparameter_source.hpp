@@ -22,7 +22,6 @@ struct Family {
     std::uint64_t window;  ///< the default if the file has no window
 };
 
-/// Returns the family of an architecture, or nullptr if it is unknown.
 const Family* find_family(const std::string& architecture);
 
 /// Returns whether a layer, counted from 0, has the window. With a period of 6, the sixth, twelfth
@@ -55,14 +54,12 @@ using Values = std::optional<std::vector<std::int64_t>>;
 class HyperparameterSource {
 public:
     virtual ~HyperparameterSource() = default;
-    /// Returns the name of the hyperparameter in this file.
     virtual std::string name_of(Hyperparameter parameter) const = 0;
     /// Throws HyperparameterError if the file has it, but not as whole numbers.
     virtual Values find(Hyperparameter parameter) const = 0;
     /// Returns the architecture, as in general.architecture of a GGUF file; "" if the file has
     /// none.
     virtual const std::string& architecture() const noexcept = 0;
-    /// Returns the name of the file, for messages.
     virtual const std::string& file() const = 0;
 };
 

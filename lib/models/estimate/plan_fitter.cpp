@@ -22,7 +22,6 @@ constexpr std::uint64_t below(std::uint64_t number) noexcept {
     return number > 0 ? number - 1 : 0;
 }
 
-/// Returns whether an element takes fewer bytes.
 bool takes_less(const DataType& one, const DataType& other) noexcept {
     return one.block_bytes() * other.block_elements() < other.block_bytes() * one.block_elements();
 }

@@ -227,7 +227,6 @@ Header read_local(ByteReader& in) {
     return header;
 }
 
-/// `header_begin` is the position of the local header.
 void check_equal(const ByteReader& in, std::uint64_t header_begin, const Header& central,
                  const Header& local) {
     const auto fail = [&](const char* field, const std::string& found,

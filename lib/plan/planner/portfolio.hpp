@@ -374,7 +374,6 @@ inline std::vector<std::uint32_t> order_of(const Problem& problem, PlanMethod me
     return order;
 }
 
-/// A packing and the method that found it.
 struct Candidate {
     Packing packing;
     PlanMethod method = PlanMethod::none;

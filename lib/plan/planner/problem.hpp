@@ -21,7 +21,6 @@ inline constexpr std::size_t max_buffers = (std::size_t{1} << 31) - 1;
 /// less 1).
 inline constexpr std::uint64_t max_bytes = std::uint64_t{1} << 63;
 
-/// Throws std::invalid_argument if `buffers` exceeds `max_buffers`.
 void check_count(std::size_t buffers);
 
 /// Throws std::invalid_argument if the lifetimes cannot be planned. The message names the first
@@ -105,7 +104,6 @@ struct Problem {
     std::uint32_t slices = 0;
 };
 
-/// An offset for each buffer of a problem.
 struct Packing {
     std::vector<std::uint64_t> offsets;
     std::uint64_t peak_bytes = 0;

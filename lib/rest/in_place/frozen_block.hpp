@@ -459,7 +459,6 @@ inline const char* reason_of(Done done) noexcept {
                                  : "the system provides no memory for it";
 }
 
-/// Returns why `thaw` failed.
 inline std::string thaw_message(const FrozenBlock& block, std::uint32_t piece, Done done) {
     return block_message("thaw", block.name(), block.block()) + "piece " + std::to_string(piece) +
            " of " + std::to_string(block.piece_count()) + " cannot come back: " + reason_of(done);

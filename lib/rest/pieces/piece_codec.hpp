@@ -16,10 +16,8 @@ namespace tensorpool::stashing {
 /// The size of a piece unless a caller has a reason for another one. Also the smallest size that is
 /// worth its header and its tables.
 inline constexpr std::size_t default_piece_bytes = std::size_t{64} << 10;
-/// The size that no piece may exceed.
 inline constexpr std::size_t max_piece_bytes = std::size_t{1} << 20;
 
-/// Returns the most bytes that the encoding of a piece of `piece_bytes` bytes takes.
 std::size_t max_encoded_bytes(std::size_t piece_bytes) noexcept;
 
 /// Encodes a piece of at least one byte and at most what the workspace is for. `type` selects how

@@ -54,7 +54,6 @@ inline ZSTD_compressionParameters zstd_parameters(ZstdUse use, std::size_t plane
 /// of a piece, and the states of the compressors. One thread at a time may use it.
 class PieceWorkspace {
 public:
-    /// The alignment of the memory.
     static constexpr std::size_t alignment = 64;
 
     /// Returns the bytes of a workspace for pieces of up to `piece_bytes` bytes.
@@ -76,9 +75,7 @@ public:
     PieceWorkspace(const PieceWorkspace&) = delete;
     PieceWorkspace& operator=(const PieceWorkspace&) = delete;
 
-    /// Returns the size of the largest piece in bytes.
     std::size_t piece_bytes() const noexcept { return planes_.size(); }
-    /// Returns the room for the planes of a piece.
     std::span<std::byte> planes() const noexcept { return planes_; }
     void* lz4_state() const noexcept { return lz4_state_; }
     ZSTD_CCtx* compressor() const noexcept { return compressor_; }

@@ -22,7 +22,6 @@ struct ElementLayout {
     friend bool operator==(const ElementLayout&, const ElementLayout&) = default;
 };
 
-/// The most planes of a layout.
 inline constexpr std::size_t max_planes = 8;
 
 /// Returns the layout for elements of this type. Types whose elements are no larger than a byte,

@@ -176,7 +176,6 @@ public:
         cell.end = begin + bytes;
         cells_.emplace(begin, std::move(cell));
     }
-    /// Returns the cell that contains the address, or nullptr.
     const Cell* find(std::uintptr_t address) const noexcept {
         const Cell* const found = find_before(address + 1);
         return found != nullptr && address < found->end ? found : nullptr;

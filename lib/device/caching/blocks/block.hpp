@@ -16,7 +16,6 @@ inline constexpr std::size_t mib = 1024 * kib;
 
 /// Granularity of small blocks, which begin and end at multiples of it within their slab.
 inline constexpr std::size_t small_grain = 512;
-/// The largest small block.
 inline constexpr std::size_t small_limit = mib;
 /// Larger sizes are rounded up to a 64th of the power of two below them, so by less than a 64th.
 inline constexpr unsigned large_steps = 64;
