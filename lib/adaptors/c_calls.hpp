@@ -6,12 +6,11 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <tensorpool/tensorpool.h>
-#include <tensorpool/tensorpool_arena.h>
-#include <tensorpool/arena.hpp>
-#include <tensorpool/scratch.hpp>
 
 namespace tensorpool::adaptors {
 
@@ -230,45 +229,6 @@ template <class Object, class Handle>
 auto& object_of(Handle* handle, const char* what, const char* expected) {
     using Type = std::conditional_t<std::is_const_v<Handle>, const Object, Object>;
     return required(reinterpret_cast<Type*>(handle), what, expected);
-}
-
-inline tensorpool_arena* to_handle(Arena* arena) noexcept {
-    return reinterpret_cast<tensorpool_arena*>(arena);
-}
-inline tensorpool_scratch* to_handle(Scratch* scratch) noexcept {
-    return reinterpret_cast<tensorpool_scratch*>(scratch);
-}
-
-/// Converts the options of the C interface; nullptr means all defaults. Throws
-/// std::invalid_argument for a size that is not that of any version of the struct, for a value
-/// outside its enumeration, and for a set field that this version does not know.
-ArenaOptions to_arena_options(const tensorpool_arena_options* options);
-/// Returns the caller's buffer. Throws std::invalid_argument if it is nullptr and has bytes.
-std::span<std::byte> to_buffer(void* buffer, std::size_t bytes);
-
-/// Fills in a caller's struct with what `read` returns. Throws std::invalid_argument if the pointer
-/// is NULL or the size is not that of any version of the struct.
-template <class Read>
-void fill_in(tensorpool_arena_statistics* statistics, Read read) {
-    constexpr std::size_t first_version_bytes = offsetof(tensorpool_arena_statistics, refusals) +
-                                                sizeof(tensorpool_arena_statistics::refusals);
-    fill_in(statistics, "statistics", "tensorpool_arena_statistics", first_version_bytes, [&] {
-        const ArenaStatistics from = read();
-        return tensorpool_arena_statistics{.struct_bytes = sizeof(tensorpool_arena_statistics),
-                                           .used_bytes = from.used_bytes,
-                                           .peak_used_bytes = from.peak_used_bytes,
-                                           .capacity_bytes = from.capacity_bytes,
-                                           .peak_capacity_bytes = from.peak_capacity_bytes,
-                                           .reserved_bytes = from.reserved_bytes,
-                                           .limit_bytes = from.limit_bytes,
-                                           .growths = from.growths,
-                                           .grown_bytes = from.grown_bytes,
-                                           .give_backs = from.give_backs,
-                                           .given_back_bytes = from.given_back_bytes,
-                                           .refusals = from.refusals,
-                                           .allocations = from.allocations,
-                                           .releases = from.releases};
-    });
 }
 
 }  // namespace tensorpool::adaptors

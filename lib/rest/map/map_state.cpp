@@ -7,7 +7,6 @@
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
 #include "rest/map/entry_table.hpp"
-#include "rest/map/map_reserve.hpp"
 
 namespace tensorpool::stashing {
 
