@@ -34,6 +34,7 @@ void read_safetensors(ModelContents& to) {
     SafetensorsTensors tensors(to, in.position());
     read_safetensors_header(header, begin, to, tensors);
     tensors.finish();
+
 }
 }  // namespace tensorpool::files
 

@@ -399,8 +399,7 @@ private:
     }
     void* serve(const PlannedBuffer& buffer) noexcept {
         plans_.current()->tables().hand_out(buffer);
-        add(totals_.served, 1);
-        add(totals_.served_bytes, buffer.bytes);
+        totals_.count_served(buffer.bytes);
         return buffer.address;
     }
     // A request that fails leaves the position in the sequence unchanged.

@@ -193,14 +193,6 @@ const Family* find_family(const std::string& architecture) {
     return nullptr;
 }
 
-static std::string list_families() {
-    std::string names;
-    for (const Family& family : families) {
-        names += names.empty() ? "" : ", ";
-        names += family.architecture;
-    }
-    return names;
-}
 }  // namespace tensorpool::files
 
 namespace tensorpool {
