@@ -34,8 +34,8 @@ void read_safetensors(ModelContents& to) {
     SafetensorsTensors tensors(to, in.position());
     read_safetensors_header(header, begin, to, tensors);
     tensors.finish();
-
 }
+
 }  // namespace tensorpool::files
 
 namespace tensorpool {

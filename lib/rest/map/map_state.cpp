@@ -17,8 +17,6 @@ namespace {
 /// Those that a fork locks.
 constinit base::NeverDestroyed<base::Registry<MapState>> maps;
 
-bool watches_forks() noexcept;
-
 /// What a pin is for.
 enum class Access : bool { read, write };
 
@@ -259,6 +257,25 @@ public:
     MapState* next_of_all = nullptr;
 
 private:
+    static bool watches_forks() noexcept {
+        return platform::set_fork_handlers(
+            platform::ForkStage::stashed_maps,
+            [] {
+                maps->lock();
+                maps->for_each([](MapState& map) { map.lock(); });
+            },
+            [] {
+                maps->for_each([](MapState& map) { map.unlock(); });
+                maps->unlock();
+            },
+            [] {
+                maps->for_each([](MapState& map) {
+                    map.forget_movers();
+                    map.unlock();
+                });
+                maps->unlock();
+            });
+    }
     /// Takes the lock, which other threads hold only for some instructions. Returns no lock if they
     /// keep it, which includes this thread.
     std::unique_lock<std::mutex> try_to_lock() noexcept {
@@ -483,30 +500,6 @@ private:
 
     HolderRegistration registration_;
 };
-
-namespace {
-
-bool watches_forks() noexcept {
-    return platform::set_fork_handlers(
-        platform::ForkStage::stashed_maps,
-        [] {
-            maps->lock();
-            maps->for_each([](MapState& map) { map.lock(); });
-        },
-        [] {
-            maps->for_each([](MapState& map) { map.unlock(); });
-            maps->unlock();
-        },
-        [] {
-            maps->for_each([](MapState& map) {
-                map.forget_movers();
-                map.unlock();
-            });
-            maps->unlock();
-        });
-}
-
-}  // namespace
 
 }  // namespace tensorpool::stashing
 
