@@ -35,18 +35,11 @@ void after_fork() noexcept {
         after_fork();
     });
 
-}  // namespace
-
-}  // namespace tensorpool::detail
-
-namespace tensorpool {
-namespace {
-
 [[noreturn]] void refuse_file(const std::string& path) {
     throw std::system_error(errno, std::generic_category(), "tensorpool: plan file '" + path + "'");
 }
 
-detail::PlannedState::Server& server_for(detail::PlannedState& state, std::size_t min_bytes) {
+PlannedState::Server& server_for(PlannedState& state, std::size_t min_bytes) {
     const std::string arena = "tensorpool: planned arena '" + state.options().name + "': serve: ";
     if (min_bytes < ServeScope::default_min_bytes) {
         throw std::invalid_argument(arena + "min_bytes is " + std::to_string(min_bytes) +
@@ -61,6 +54,9 @@ detail::PlannedState::Server& server_for(detail::PlannedState& state, std::size_
 }
 
 }  // namespace
+}  // namespace tensorpool::detail
+
+namespace tensorpool {
 
 PlannedArena::PlannedArena(PlannedArenaOptions options) {
     state_ = std::make_unique<detail::PlannedState>(*this, std::move(options));
@@ -84,7 +80,7 @@ void PlannedArena::relearn() {
 void PlannedArena::save(const std::string& path) const {
     state_->require_plan();
     std::ofstream out(path, std::ios::binary);
-    if (!out) refuse_file(path);
+    if (!out) detail::refuse_file(path);
     save(out);
 }
 
@@ -94,7 +90,7 @@ void PlannedArena::save(std::ostream& out) const {
 
 void PlannedArena::load(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
-    if (!in) refuse_file(path);
+    if (!in) detail::refuse_file(path);
     state_->load(in, path);
 }
 
@@ -147,7 +143,7 @@ private:
 };
 
 ServeScope::ServeScope(PlannedArena& arena, std::size_t min_bytes) {
-    detail::PlannedState::Server& server = server_for(*arena.state_, min_bytes);
+    detail::PlannedState::Server& server = detail::server_for(*arena.state_, min_bytes);
     serving_ = std::make_unique<Serving>(server, min_bytes);
     try {
         const kinds::ServingThread paused({});

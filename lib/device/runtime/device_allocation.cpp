@@ -141,30 +141,6 @@ void copy_in_pieces(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
     to.core.synchronize_stream(to.stream);
 }
 
-}  // namespace
-
-void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
-    if (one_device(to, from) || to.on_host() || from.on_host()) return copy_alone(to, from, bytes);
-    if (become_peers(to, from)) return copy_peer(to, from, bytes);
-    copy_in_pieces(to, from, bytes);
-}
-
-void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
-    RuntimeCore& core = end.core;
-    // Devices can fill only their own memory.
-    if (end.on_host() && core.device().type != DeviceType::cpu) {
-        const auto set = [memory = end.memory, byte, bytes] { std::memset(memory, byte, bytes); };
-        return core.call_once(end.stream, set, "fill of host memory");
-    }
-    core.check(core.backend().fill_async(core.index(), end.memory, byte, bytes, end.stream),
-               "fill in a stream", bytes);
-}
-
-}  // namespace tensorpool::device
-
-namespace tensorpool {
-namespace {
-
 void check_range(const DeviceAllocation& memory, const char* call, std::size_t offset,
                  std::size_t bytes) {
     if (offset <= memory.size() && bytes <= memory.size() - offset) [[likely]]
@@ -189,8 +165,29 @@ std::size_t bytes_by_type(const MemoryShape& shape) {
 
 }  // namespace
 
+void copy_between(const CopyEnd& to, const CopyEnd& from, std::size_t bytes) {
+    if (one_device(to, from) || to.on_host() || from.on_host()) return copy_alone(to, from, bytes);
+    if (become_peers(to, from)) return copy_peer(to, from, bytes);
+    copy_in_pieces(to, from, bytes);
+}
+
+void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes) {
+    RuntimeCore& core = end.core;
+    // Devices can fill only their own memory.
+    if (end.on_host() && core.device().type != DeviceType::cpu) {
+        const auto set = [memory = end.memory, byte, bytes] { std::memset(memory, byte, bytes); };
+        return core.call_once(end.stream, set, "fill of host memory");
+    }
+    core.check(core.backend().fill_async(core.index(), end.memory, byte, bytes, end.stream),
+               "fill in a stream", bytes);
+}
+
+}  // namespace tensorpool::device
+
+namespace tensorpool {
+
 std::size_t bytes_of(const MemoryShape& shape) {
-    if (shape.type != DataType{}) return bytes_by_type(shape);
+    if (shape.type != DataType{}) return device::bytes_by_type(shape);
     if (shape.element_bytes == 0) {
         throw std::invalid_argument(
             "tensorpool: a shape has elements of 0 bytes, expected 1 or more");
@@ -304,7 +301,7 @@ void* DeviceAllocation::host_pointer() const noexcept {
 }
 
 void DeviceAllocation::set(std::size_t offset, std::span<const std::byte> bytes) {
-    check_range(*this, "set", offset, bytes.size());
+    device::check_range(*this, "set", offset, bytes.size());
     if (bytes.empty()) return;
     const CopyKind kind =
         core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::host_to_device;
@@ -313,7 +310,7 @@ void DeviceAllocation::set(std::size_t offset, std::span<const std::byte> bytes)
 }
 
 void DeviceAllocation::get(std::size_t offset, std::span<std::byte> bytes) const {
-    check_range(*this, "get", offset, bytes.size());
+    device::check_range(*this, "get", offset, bytes.size());
     if (bytes.empty()) return;
     const CopyKind kind =
         core_->is_host_memory(kind_) ? CopyKind::host_to_host : CopyKind::device_to_host;

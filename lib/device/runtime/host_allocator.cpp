@@ -20,6 +20,15 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
     return failure.capacity >= failure.other_processes ? Cause::own_use : Cause::other_processes;
 }
 
+class SystemMemorySource final : public HostMemorySource {
+    void* allocate(std::size_t bytes, std::size_t alignment) noexcept override {
+        return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+    }
+    void deallocate(void* memory, std::size_t, std::size_t alignment) noexcept override {
+        ::operator delete(memory, std::align_val_t(alignment));
+    }
+};
+
 }  // namespace
 
 using detail::add;
@@ -331,18 +340,6 @@ private:
 }  // namespace tensorpool::device
 
 namespace tensorpool {
-namespace {
-
-class SystemMemorySource final : public HostMemorySource {
-    void* allocate(std::size_t bytes, std::size_t alignment) noexcept override {
-        return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
-    }
-    void deallocate(void* memory, std::size_t, std::size_t alignment) noexcept override {
-        ::operator delete(memory, std::align_val_t(alignment));
-    }
-};
-
-}  // namespace
 
 HostMemorySource::~HostMemorySource() = default;
 
@@ -351,7 +348,7 @@ std::size_t HostMemorySource::trim() noexcept {
 }
 
 std::shared_ptr<HostMemorySource> system_memory_source() {
-    return std::make_shared<SystemMemorySource>();
+    return std::make_shared<device::SystemMemorySource>();
 }
 
 HostAllocator::HostAllocator(Backend& backend, Device device,

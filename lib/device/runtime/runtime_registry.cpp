@@ -134,6 +134,32 @@ void destroy_last_first(Runtimes& runtimes) {
                            "reset_runtimes");
 }
 
+struct Current {
+    Device device;
+    bool was_set;           // by set_current_device
+    std::uint32_t changes;  // value of device_changes when it was last checked; 0: never
+};
+constinit thread_local Current current = {};
+
+/// Makes no call to CUDA's driver.
+Device first_device() {
+    if (has_runtime(DeviceType::cuda)) return {DeviceType::cuda, 0};
+    if (device_count(DeviceType::simulated) > 0) return {DeviceType::simulated, 0};
+    return {DeviceType::cpu, 0};
+}
+
+Device look_again(std::uint32_t changes) {
+    const bool stays = current.was_set && current.device.index < device_count(current.device.type);
+    if (!stays) {
+        current.device = first_device();
+        current.was_set = false;
+    }
+    current.changes = changes;
+    return current.device;
+}
+
+constinit thread_local const CurrentStreamScope* innermost = nullptr;
+
 }  // namespace
 
 Runtime* runtime_if_made(Device device) {
@@ -175,36 +201,6 @@ void check_device(Device device) {
 namespace tensorpool {
 
 using namespace device;
-
-namespace {
-
-struct Current {
-    Device device;
-    bool was_set;           // by set_current_device
-    std::uint32_t changes;  // value of device_changes when it was last checked; 0: never
-};
-constinit thread_local Current current = {};
-
-/// Makes no call to CUDA's driver.
-Device first_device() {
-    if (device::has_runtime(DeviceType::cuda)) return {DeviceType::cuda, 0};
-    if (device_count(DeviceType::simulated) > 0) return {DeviceType::simulated, 0};
-    return {DeviceType::cpu, 0};
-}
-
-Device look_again(std::uint32_t changes) {
-    const bool stays = current.was_set && current.device.index < device_count(current.device.type);
-    if (!stays) {
-        current.device = first_device();
-        current.was_set = false;
-    }
-    current.changes = changes;
-    return current.device;
-}
-
-constinit thread_local const CurrentStreamScope* innermost = nullptr;
-
-}  // namespace
 
 Device current_device() {
     // Acquire: pairs with the release in note_device_change.

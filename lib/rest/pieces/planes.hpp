@@ -6,7 +6,7 @@
 
 #include <tensorpool/data_type.hpp>
 
-#include "rest/pieces/piece_workspace.hpp"
+#include "rest/pieces/piece_codec.hpp"
 
 namespace tensorpool::stashing {
 
