@@ -1,7 +1,5 @@
 #include <tensorpool/tensorpool.h>
 
-#include <tensorpool/memory_pool.hpp>
-
 #include "adaptors/c_calls.hpp"
 #include "pool/pool.hpp"
 

@@ -1,7 +1,6 @@
 #include "device/call_errors.hpp"
 
 #include <exception>
-#include <new>
 #include <unordered_map>
 
 #include <tensorpool/device/device_allocation_error.hpp>

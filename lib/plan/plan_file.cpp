@@ -1,8 +1,5 @@
 #include "plan/learned_plan.hpp"
 
-#include "base/alignment.hpp"
-
-#include <algorithm>
 #include <array>
 #include <istream>
 #include <ostream>

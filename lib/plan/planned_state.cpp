@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <system_error>
 
 #include <tensorpool/serve_scope.hpp>
 

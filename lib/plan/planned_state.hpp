@@ -4,7 +4,6 @@
 #include <tensorpool/planned_arena.hpp>
 
 #include "events/timeline.hpp"
-#include "kinds/block_server.hpp"
 #include "limits/budgets.hpp"
 #include "plan/pool_requests.hpp"
 #include "plan/served_plan.hpp"

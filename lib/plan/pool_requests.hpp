@@ -1,6 +1,5 @@
 #pragma once
 
-#include <exception>
 #include <unordered_map>
 
 #include "kinds/kinds.hpp"

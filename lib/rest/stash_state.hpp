@@ -1,9 +1,6 @@
 #pragma once
 
-#include <vector>
-
 #include <tensorpool/pooled_array.hpp>
-#include <tensorpool/stash.hpp>
 
 #include "rest/pieces/piece_codec.hpp"
 #include "rest/spill_store.hpp"

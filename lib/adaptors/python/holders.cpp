@@ -12,12 +12,10 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <new>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
 
 #include <tensorpool/holder_request.hpp>
 

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <utility>
-
-#include <tensorpool/device/caching_allocator.hpp>
 #include <tensorpool/device/current_device.hpp>
-#include <tensorpool/device/device_allocation.hpp>
 #include <tensorpool/device/host_allocator.hpp>
 #include <tensorpool/device/pinned_allocator.hpp>
 #include <tensorpool/device/runtimes.hpp>

@@ -1,8 +1,6 @@
 #include "models/estimate/hyperparameter_source.hpp"
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <iterator>
 #include <limits>
-#include <memory>
 
 #include <tensorpool/model_file.hpp>
 #include <tensorpool/model_hyperparameters.hpp>

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <random>
 
 #include "plan/planner/problem.hpp"

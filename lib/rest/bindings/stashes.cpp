@@ -2,7 +2,6 @@
 
 #include <cstring>
 
-#include <tensorpool/stash.hpp>
 #include <tensorpool/stashed_map.hpp>
 
 namespace tensorpool::python {

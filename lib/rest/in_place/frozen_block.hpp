@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
 
 #include <boost/intrusive/set.hpp>
 

@@ -2,7 +2,6 @@
 
 #include <boost/intrusive/list.hpp>
 
-#include "rest/stash_group.hpp"
 #include "rest/stash_state.hpp"
 
 namespace tensorpool::stashing {

@@ -3,7 +3,6 @@
 #include <tensorpool/stashed_map.hpp>
 
 #include "kinds/kinds.hpp"
-#include "limits/budget_node.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
 #include "rest/map/entry_table.hpp"

@@ -4,7 +4,6 @@
 #include "rest/pieces/piece_codec.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include "rest/pieces/planes.hpp"
 

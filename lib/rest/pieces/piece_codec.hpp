@@ -8,7 +8,6 @@
 /// covers the memory that holds the encoding, the decoders, and the merging of planes alike.
 
 #include <algorithm>
-#include <span>
 #include <utility>
 
 #include <lz4.h>

@@ -4,8 +4,6 @@
 
 #include <array>
 
-#include <tensorpool/data_type.hpp>
-
 #include "rest/pieces/piece_codec.hpp"
 
 namespace tensorpool::stashing {

@@ -6,7 +6,6 @@
 #include <memory>
 #include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include <tensorpool/device/hazard.hpp>
 #include <tensorpool/device/simulation_options.hpp>

@@ -5,8 +5,6 @@
 #include <mutex>
 #include <random>
 #include <thread>
-#include <unordered_map>
-#include <utility>
 
 #include <tensorpool/device/simulated_backend.hpp>
 
