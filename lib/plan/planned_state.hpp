@@ -133,11 +133,14 @@ inline void check_thread(const PlannedArenaOptions& options, const void* owner) 
 /// The implementation of a PlannedArena, except for the fields that each served request reads. Its
 /// states follow in a cycle: *learning* records the requests that the pool serves, *planning* makes
 /// a plan, here or on the executor, and *serving* uses the plan until it is given up.
-class PlannedState {
+///
+/// Its lock protects the state of blocks that do not come from the current plan. The pool is called
+/// without the lock.
+class PlannedState : public base::Lockable {
 public:
     /// Serves the plan to threads that allocate from the global pool (ServeScope). Its lock orders
     /// the requests of all threads that have joined a scope.
-    class Server final : public kinds::BlockServer {
+    class Server final : public kinds::BlockServer, public base::Lockable {
     public:
         explicit Server(PlannedState& state) noexcept : state_(state) {
             kinds::block_servers().enter(*this);
@@ -201,10 +204,6 @@ public:
             state_.plans_.show_capacity();
         }
 
-        // For fork handlers.
-        void lock() noexcept { mutex_.lock(); }
-        void unlock() noexcept { mutex_.unlock(); }
-
     private:
         void set_resting(planned::ServedPlan* plan) noexcept {
             if (resting_ == nullptr && plan != nullptr) {
@@ -217,7 +216,6 @@ public:
         }
 
         PlannedState& state_;
-        std::mutex mutex_;
         bool is_used_ = false;
         // The plan whose memory may be taken, and the bytes that requests lacked since it may.
         // Guarded by the lock of `block_servers`.
@@ -375,9 +373,6 @@ public:
         return block;
     }
 
-    /// Taken around a fork, so that no thread is within an update of the block table.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
     /// Drops the planning job. Called in the child of a fork, where the executor's thread is gone.
     void forget_job() noexcept {
         job_ = nullptr;
@@ -539,9 +534,6 @@ private:
     unsigned failures_ = 0;     // consecutive failures to get a plan
     unsigned idle_iterations_;  // iterations left without learning, at first or after a failure
 
-    // Protects the state of blocks that do not come from the current plan. The pool is called
-    // without the lock.
-    std::mutex mutex_;
     planned::PoolRequests requests_{mutex_, totals_, arena_.first_owner_,
                                     options_.learn_iterations};
 

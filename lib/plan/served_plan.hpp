@@ -406,7 +406,7 @@ private:
 
 /// Plans whose arena was destroyed while callers of the global pool still held some of their
 /// blocks. Each is released when its last block is freed. Thread-safe.
-class OrphanedPlans {
+class OrphanedPlans : public base::Lockable {
 public:
     /// Takes a list of retired plans, and releases those without held blocks.
     void add(std::unique_ptr<ServedPlan> plans) noexcept {
@@ -434,10 +434,6 @@ public:
             release_unheld();
     }
 
-    // For fork handlers.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     void release_unheld() noexcept {
         std::unique_ptr<ServedPlan> released;  // destroyed outside of the lock
@@ -448,7 +444,6 @@ private:
         }
     }
 
-    std::mutex mutex_;
     std::unique_ptr<ServedPlan> plans_;
     std::atomic<std::size_t> count_ = 0;  // changed under the mutex
 };

@@ -9,6 +9,10 @@
 #include "rest/pieces/piece_codec.hpp"
 #include "rest/stash_group.hpp"
 
+namespace tensorpool::kinds {
+struct PoolParts;
+}
+
 namespace tensorpool::stashing {
 
 /// Copies whole pages that the program may write until the system protects them. Its threads wait
@@ -64,16 +68,6 @@ private:
     std::optional<PieceWorkspace> workspace_;
 };
 
-}  // namespace tensorpool::stashing
-
-namespace tensorpool::kinds {
-
-struct PoolParts;
-
-}  // namespace tensorpool::kinds
-
-namespace tensorpool::stashing {
-
 /// The whole pages of a block that are frozen.
 struct FrozenRange {
     std::byte* begin = nullptr;
@@ -112,7 +106,6 @@ private:
 };
 
 using platform::FaultSource;
-
 using platform::Writable;
 
 inline std::uint32_t pieces_in(std::size_t bytes) noexcept {

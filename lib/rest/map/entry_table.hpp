@@ -293,7 +293,7 @@ inline bool is_of(const PooledAllocation& block, const MemoryPool& pool) noexcep
 
 /// A block that a map keeps, so that it can compress a tensor while its budget has no room.
 /// Thread-safe. It allocates and frees outside its lock, which is a leaf.
-class MapReserve {
+class MapReserve : public base::Lockable {
 public:
     /// Sets the size to `bytes` if that is more than before.
     void grow_to(std::size_t bytes) noexcept {
@@ -333,12 +333,7 @@ public:
         return added;
     }
 
-    // Around forks.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
-    std::mutex mutex_;
     std::size_t wanted_ = 0;
     PooledAllocation block_;
 };
