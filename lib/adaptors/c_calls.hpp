@@ -116,31 +116,31 @@ struct FromC {
     }
 };
 
-inline constexpr std::size_t text_bytes = 1024;  // for the longest text of an AllocationError
+inline constexpr std::size_t error_text_bytes = 1024;  // for the longest text of an AllocationError
 
 // The text lies on the heap: the library's thread-local storage must stay small, or dlopen finds no
 // room for it. These variables need no constructor or destructor, so they may be used at any moment
 // of a thread's lifetime.
-inline constinit thread_local const char* shown = "";
-inline constinit thread_local char* buffer = nullptr;
-inline constinit thread_local bool buffer_is_gone = false;
+inline constinit thread_local const char* shown_error = "";
+inline constinit thread_local char* error_buffer = nullptr;
+inline constinit thread_local bool error_buffer_is_gone = false;
 
 /// Frees the buffer when the thread ends. Destructors that run later get no new one, because
 /// nothing would free it.
-struct BufferOwner {
-    ~BufferOwner() {
-        shown = "";
-        delete[] buffer;
-        buffer = nullptr;
-        buffer_is_gone = true;
+struct ErrorBufferOwner {
+    ~ErrorBufferOwner() {
+        shown_error = "";
+        delete[] error_buffer;
+        error_buffer = nullptr;
+        error_buffer_is_gone = true;
     }
 };
 
-inline bool make_buffer() noexcept {
-    if (buffer_is_gone) return false;
-    buffer = new (std::nothrow) char[text_bytes];
-    if (buffer == nullptr) return false;
-    thread_local BufferOwner owner;
+inline bool make_error_buffer() noexcept {
+    if (error_buffer_is_gone) return false;
+    error_buffer = new (std::nothrow) char[error_text_bytes];
+    if (error_buffer == nullptr) return false;
+    thread_local ErrorBufferOwner owner;
     static_cast<void>(owner);
     return true;
 }
@@ -150,23 +150,24 @@ inline bool make_buffer() noexcept {
 /// no memory for it, and in destructors that run late at a thread's end, it says only that a call
 /// failed.
 inline const char* last_error() noexcept {
-    return shown;
+    return shown_error;
 }
 /// Sets this thread's last error: `text`, prefixed with "tensorpool: name: " unless it begins with
 /// "tensorpool: ", and cut to 1023 bytes. The function is tensorpool_name.
 inline void set_last_error(const char* function, const char* text) noexcept {
-    if (buffer == nullptr && !make_buffer()) {
-        shown =
+    if (error_buffer == nullptr && !make_error_buffer()) {
+        shown_error =
             "tensorpool: a call failed, without memory for the reason or late at its thread's end";
         return;
     }
     constexpr std::string_view prefix = "tensorpool_";
     if (std::string_view(text).starts_with("tensorpool: ")) {
-        std::snprintf(buffer, text_bytes, "%s", text);
+        std::snprintf(error_buffer, error_text_bytes, "%s", text);
     } else {
-        std::snprintf(buffer, text_bytes, "tensorpool: %s: %s", function + prefix.size(), text);
+        std::snprintf(error_buffer, error_text_bytes, "tensorpool: %s: %s",
+                      function + prefix.size(), text);
     }
-    shown = buffer;
+    shown_error = error_buffer;
 }
 
 /// Runs `call` and returns its status. If `call` throws, the text becomes this thread's last error.
