@@ -2,6 +2,7 @@
 
 #include <boost/intrusive/list.hpp>
 
+#include "base/lockable.hpp"
 #include "rest/stash_state.hpp"
 
 namespace tensorpool::stashing {
