@@ -17,25 +17,43 @@ using read::SegmentView;
 /// The indices of a pool's counters records.
 using CounterIndices = std::span<const std::size_t>;
 
+std::uint64_t value_of(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
 /// Finds which counters belong to which pool. Reads each counters record once, whatever it
 /// contains.
 class CountersByPool {
 public:
-    explicit CountersByPool(const SegmentImage& image);
+    explicit CountersByPool(const SegmentImage& image) {
+        std::vector<std::pair<std::uint64_t, std::size_t>> found;
+        for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
+            const std::uint64_t pool = value_of(image.records<CountersRecord>()[index].pool);
+            if (pool != 0) found.emplace_back(pool, index);
+        }
+        std::sort(found.begin(), found.end());
+        for (const auto& [pool, index] : found) {
+            pools_.push_back(pool);
+            indices_.push_back(index);
+        }
+        taken_.resize(indices_.size());
+    }
     /// Returns the counters of a pool. Each record is returned once: if several pools have the same
     /// number, the first one gets the records. A process that overwrites its segment therefore
     /// cannot make a reader sum the same records for each pool.
-    CounterIndices take(std::uint64_t pool) noexcept;
+    CounterIndices take(std::uint64_t pool) noexcept {
+        const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
+        const auto begin = static_cast<std::size_t>(first - pools_.begin());
+        if (first == last || taken_[begin]) return {};
+        taken_[begin] = true;
+        return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
+    }
 
 private:
     std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
     std::vector<std::size_t> indices_;
     std::vector<bool> taken_;
 };
-
-std::uint64_t value_of(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
 
 /// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
 unsigned series_of(const CountersRecord& record) noexcept {
@@ -52,28 +70,6 @@ void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
     thread.deallocations += value_of(counted.large.deallocations);
     thread.allocations += value_of(counted.large.allocations);
     thread.parked_bytes += parked_bytes_of(counted, series);
-}
-
-CountersByPool::CountersByPool(const SegmentImage& image) {
-    std::vector<std::pair<std::uint64_t, std::size_t>> found;
-    for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
-        const std::uint64_t pool = value_of(image.records<CountersRecord>()[index].pool);
-        if (pool != 0) found.emplace_back(pool, index);
-    }
-    std::sort(found.begin(), found.end());
-    for (const auto& [pool, index] : found) {
-        pools_.push_back(pool);
-        indices_.push_back(index);
-    }
-    taken_.resize(indices_.size());
-}
-
-CounterIndices CountersByPool::take(std::uint64_t pool) noexcept {
-    const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
-    const auto begin = static_cast<std::size_t>(first - pools_.begin());
-    if (first == last || taken_[begin]) return {};
-    taken_[begin] = true;
-    return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
 }
 
 /// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended

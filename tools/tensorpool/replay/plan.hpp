@@ -13,7 +13,15 @@
 /// There is no deadlock: steps are made in the order of the recorded calls, and a step waits only
 /// for steps of earlier calls. So of all steps not done, that of the earliest call need not wait.
 
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+
 #include "common/posix.hpp"
+#include "common/settings.hpp"
 #include "formats/trace/recording.hpp"
 
 namespace tensorpool::command::replay {
@@ -91,10 +99,6 @@ struct Plan {
     PlanStatistics statistics;
 };
 
-/// Writes the plan into a memory file, which the allocators' processes map. Throws CommandError if
-/// there is no memory.
-Descriptor file_of(const Plan& plan);
-
 /// A plan as mapped in another process.
 struct PlanView {
     std::span<const PlannedThread> threads;
@@ -104,10 +108,6 @@ struct PlanView {
     std::uint64_t offsets_bytes = 0;
     std::uint32_t slots = 0;
 };
-
-/// Maps a plan until the process ends, with all pages present. Returns false on failure. Does not
-/// allocate.
-bool map_plan(int descriptor, PlanView& plan) noexcept;
 
 /// Whether to compute offsets of blocks, for the allocators `none` and `plan`.
 enum class Offsets : bool { no, yes };
@@ -132,5 +132,67 @@ LifetimeOrder blocks_of(const trace::Recording& recording, std::uint32_t process
 /// bytes, as in the pool, or to the requested alignment if that is larger. Takes at most a second,
 /// or as long as the first greedy order takes.
 MemoryPlan planned_offsets(const trace::Recording& recording, const LifetimeOrder& order);
+
+/// The beginning of the file. The threads, steps, offsets and stages follow in this order.
+struct Header {
+    std::uint64_t threads = 0;
+    std::uint64_t steps = 0;
+    std::uint64_t stages = 0;
+    std::uint64_t offsets = 0;
+    std::uint64_t offsets_bytes = 0;
+    std::uint64_t slots = 0;
+};
+
+[[noreturn]] inline void fail(int error) {
+    throw CommandError(finding, fmt::format("the plan of the replay cannot be written to memory: "
+                                            "{}",
+                                            std::strerror(error)));
+}
+
+template <class Item>
+void write(const Descriptor& file, std::span<const Item> items) {
+    if (!write_all(file, std::as_bytes(items))) fail(errno);
+}
+
+template <class Item>
+std::span<const Item> take(const std::byte*& at, std::uint64_t count) noexcept {
+    const auto* const first = reinterpret_cast<const Item*>(at);
+    at += count * sizeof(Item);
+    return {first, static_cast<std::size_t>(count)};
+}
+
+/// Writes the plan into a memory file, which the allocators' processes map. Throws CommandError if
+/// there is no memory.
+inline Descriptor file_of(const Plan& plan) {
+    Descriptor file(memfd_create("replay-plan", MFD_CLOEXEC));
+    if (!file) fail(errno);
+    const Header header = {plan.threads.size(), plan.steps.size(),  plan.stages.size(),
+                           plan.offsets.size(), plan.offsets_bytes, plan.slots};
+    write(file, std::span<const Header>(&header, 1));
+    write(file, std::span<const PlannedThread>(plan.threads));
+    write(file, std::span<const Step>(plan.steps));
+    write(file, std::span<const std::uint64_t>(plan.offsets));
+    write(file, std::span<const std::uint32_t>(plan.stages));
+    return file;
+}
+
+/// Maps a plan until the process ends, with all pages present. Returns false on failure. Does not
+/// allocate.
+inline bool map_plan(int descriptor, PlanView& plan) noexcept {
+    struct stat status = {};
+    if (fstat(descriptor, &status) != 0) return false;
+    const auto bytes = static_cast<std::size_t>(status.st_size);
+    void* const mapped = mmap(nullptr, bytes, PROT_READ, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+    if (mapped == MAP_FAILED) return false;
+    const auto* at = static_cast<const std::byte*>(mapped);
+    const Header header = take<Header>(at, 1).front();
+    plan.threads = take<PlannedThread>(at, header.threads);
+    plan.steps = take<Step>(at, header.steps);
+    plan.offsets = take<std::uint64_t>(at, header.offsets);
+    plan.stages = take<std::uint32_t>(at, header.stages);
+    plan.offsets_bytes = header.offsets_bytes;
+    plan.slots = static_cast<std::uint32_t>(header.slots);
+    return true;
+}
 
 }  // namespace tensorpool::command::replay

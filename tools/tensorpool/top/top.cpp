@@ -1,17 +1,345 @@
+#include <curses.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <future>
+#include <set>
 
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
+#include "common/settings.hpp"
 #include "common/target.hpp"
 #include "common/totals.hpp"
+#include "top/top_data.hpp"
+#include "top/top_screen.hpp"
+#include "top/top_state.hpp"
 #include "top/top_tables.hpp"
-#include "top/top_terminal.hpp"
-#include "top/top_watch.hpp"
 
 namespace tensorpool::command {
 namespace {
+
+/// The screen and the keys may wait so long for names of call sites.
+constexpr std::chrono::milliseconds patience{100};
+
+/// Reads heap profiles and names their frames without blocking the screen: the first look into the
+/// symbols of a large library takes seconds. Names one profile at a time, in a thread. The
+/// destructor waits for that thread.
+class SiteWatch {
+public:
+    /// Reads the profile of a process and returns it with names, if these are found at once.
+    /// Otherwise returns nothing, and a later call returns it. Throws AttachError.
+    std::optional<profile::NamedProfile> update(StatisticsReader& reader) {
+        if (!naming_.valid()) start(reader.heap_profile());
+        if (naming_.wait_for(patience) != std::future_status::ready) return std::nullopt;
+        profile::NamedProfile named = naming_.get();
+        if (named.profile.process != reader.process()) return std::nullopt;
+        return named;
+    }
+
+private:
+    void start(HeapProfile profile) {
+        if (names_ == nullptr || process_ != profile.process) {
+            names_ = std::make_unique<profile::ProfileNames>();
+            process_ = profile.process;
+        }
+        naming_ = std::async(std::launch::async, [names = names_.get(), profile]() mutable {
+            return names->name(std::move(profile), profile::Value::live);
+        });
+    }
+
+    std::unique_ptr<profile::ProfileNames> names_;
+    std::uint64_t process_ = 0;  ///< the names are of this process
+    std::future<profile::NamedProfile> naming_;
+};
+
+constexpr std::size_t max_entries = 1024;
+
+std::vector<WatchedProcess>::iterator find(std::vector<WatchedProcess>& processes,
+                                           std::uint64_t number) {
+    return std::ranges::find_if(processes, [&](const WatchedProcess& watched) {
+        return watched.process.process == number;
+    });
+}
+
+class TopWatch {
+public:
+    /// Follows the process of --pid, or the process of --name and then the next of that name.
+    explicit TopWatch(const Settings& settings) {
+        data_.awaited = settings.name;
+        if (settings.process != 0) {
+            chosen_ =
+                std::make_unique<StatisticsReader>(StatisticsReader::attach(settings.process));
+            data_.chosen = WatchedProcess{{settings.process, "", true, ""}, {}, {}, false};
+        }
+        update(View::processes);
+    }
+
+    const TopData& data() const noexcept { return data_; }
+    /// Reads the chosen process, and what else the view shows.
+    void update(View view) {
+        if (view == View::processes) read_all();
+        read_chosen();
+        if (view == View::sites) read_sites();
+        const bool is_free = !data_.chosen || data_.chosen->ended;
+        if (is_free && !data_.awaited.empty()) find_awaited();
+    }
+    /// Chooses a process; 0: none.
+    void choose(std::uint64_t process) {
+        data_.chosen.reset();
+        data_.sites.reset();
+        data_.entries.clear();
+        chosen_.reset();
+        last_entry_ = 0;
+        const auto found = find(data_.processes, process);
+        if (found == data_.processes.end()) return;
+        try {
+            chosen_ = std::make_unique<StatisticsReader>(StatisticsReader::attach(process));
+            data_.chosen = *found;
+            read_chosen();
+        } catch (const AttachError&) {
+            found->ended = true;  // the list shows this until the next update
+        }
+    }
+    void reset_highest() { command::reset_highest(data_); }
+
+private:
+    void read_all() {
+        std::vector<WatchedProcess> processes;
+        std::map<std::uint64_t, StatisticsReader> readers;
+        for (ObservedProcess& process : StatisticsReader::list()) {
+            const std::uint64_t number = process.process;
+            WatchedProcess watched{std::move(process), {}, {}, false};
+            if (watched.process.readable) {
+                const auto known = find(data_.processes, number);
+                if (known != data_.processes.end()) watched.now = std::move(known->now);
+                auto reader = readers_.extract(number);
+                try {
+                    // A reader whose process id was reused is no longer running, and is replaced.
+                    if (reader.empty() || !reader.mapped().is_running()) {
+                        watched.now.reset();
+                        readers.emplace(number, StatisticsReader::attach(number));
+                    } else {
+                        readers.insert(std::move(reader));
+                    }
+                    read(watched, readers.at(number));
+                } catch (const AttachError& error) {
+                    watched.process.readable = false;
+                    watched.process.problem = error.what();
+                }
+                if (watched.ended) continue;
+            }
+            processes.push_back(std::move(watched));
+        }
+        data_.processes = std::move(processes);
+        readers_ = std::move(readers);
+    }
+    void read_chosen() {
+        if (!data_.chosen || data_.chosen->ended) return;
+        const bool running = read(*data_.chosen, *chosen_);
+        try {
+            TimelinePart part = chosen_->entries_since(last_entry_);
+            last_entry_ = part.last;
+            data_.entries.insert(data_.entries.end(), part.entries.begin(), part.entries.end());
+        } catch (const AttachError&) {
+            // The timeline is damaged; so are the statistics, which report it.
+        }
+        if (data_.entries.size() > max_entries) {
+            const auto surplus = static_cast<std::ptrdiff_t>(data_.entries.size() - max_entries);
+            data_.entries.erase(data_.entries.begin(), data_.entries.begin() + surplus);
+        }
+        if (!running) chosen_.reset();
+    }
+    void read_sites() {
+        if (!chosen_) return;
+        try {
+            if (auto profile = sites_.update(*chosen_)) add_profile(data_, std::move(*profile));
+        } catch (const AttachError&) {
+            // The process has ended, which the next update notes.
+        }
+    }
+    void find_awaited() {
+        std::vector<ObservedProcess> found = find_by_name(StatisticsReader::list(), data_.awaited);
+        std::erase_if(found, [](const ObservedProcess& process) { return !process.readable; });
+        if (found.empty()) return;
+        // At first, the user chooses among several. Later, the newest replaces the one that ended.
+        if (found.size() > 1 && !data_.chosen) return;
+        if (find(data_.processes, found.back().process) == data_.processes.end()) read_all();
+        choose(found.back().process);
+    }
+    /// Returns false if the process can no longer be read.
+    bool read(WatchedProcess& watched, StatisticsReader& reader) try {
+        add_snapshot(watched, reader.snapshot(), data_.highest);
+        if (watched.process.name.empty()) watched.process.name = watched.now->process_name;
+        return true;
+    } catch (const AttachError& error) {
+        watched.ended = true;
+        watched.process.problem = error.what();
+        return false;
+    }
+
+    TopData data_;
+    std::map<std::uint64_t, StatisticsReader> readers_;  ///< of data_.processes
+    std::unique_ptr<StatisticsReader> chosen_;
+    SiteWatch sites_;
+    std::uint64_t last_entry_ = 0;
+};
+
+volatile std::sig_atomic_t end_requested = 0;
+
+extern "C" void request_end(int) {
+    end_requested = 1;
+}
+
+/// To be called after ncurses has installed its handlers, which would end the program immediately.
+void catch_signals() {
+    struct sigaction action {};
+    action.sa_handler = request_end;
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaction(signal, &action, nullptr);
+}
+
+constexpr short red_pair = 1;
+
+chtype attributes_of(Style style) {
+    switch (style) {
+        case Style::title:
+            return A_BOLD;
+        case Style::header:
+        case Style::selected:
+            return A_REVERSE;
+        case Style::problem:
+            return has_colors() ? static_cast<chtype>(COLOR_PAIR(red_pair)) : A_BOLD;
+        case Style::keys:
+            return A_DIM;
+        case Style::plain:
+            break;
+    }
+    return A_NORMAL;
+}
+
+std::optional<KeyPress> to_key(int code) {
+    switch (code) {
+        case KEY_UP:
+            return KeyPress{Key::up};
+        case KEY_DOWN:
+            return KeyPress{Key::down};
+        case KEY_LEFT:
+            return KeyPress{Key::left};
+        case KEY_RIGHT:
+            return KeyPress{Key::right};
+        case KEY_PPAGE:
+            return KeyPress{Key::page_up};
+        case KEY_NPAGE:
+            return KeyPress{Key::page_down};
+        case KEY_HOME:
+            return KeyPress{Key::first};
+        case KEY_END:
+            return KeyPress{Key::last};
+        case KEY_ENTER:
+        case '\n':
+        case '\r':
+            return KeyPress{Key::enter};
+        case '\t':
+            return KeyPress{Key::tab};
+        case KEY_BTAB:
+            return KeyPress{Key::back_tab};
+        case 27:
+            return KeyPress{Key::escape};
+        default:
+            if (code > ' ' && code < 127) return KeyPress{Key::character, static_cast<char>(code)};
+            return std::nullopt;
+    }
+}
+
+/// Takes over the screen, and restores it in the destructor. Only one may exist at a time.
+class Terminal {
+public:
+    /// Throws CommandError if there is no terminal, or its type is unsuitable.
+    Terminal() {
+        if (isatty(STDIN_FILENO) == 0 || isatty(STDOUT_FILENO) == 0) {
+            throw CommandError(wrong_usage,
+                               "top needs a terminal; use `tensorpool stat`, or `tensorpool "
+                               "top --json`");
+        }
+        screen_ = reinterpret_cast<Screen*>(newterm(nullptr, stdout, stdin));
+        if (screen_ == nullptr) {
+            const char* const type = std::getenv("TERM");
+            throw CommandError(wrong_usage, std::string("the terminal \"") +
+                                                (type == nullptr ? "" : type) +
+                                                "\" is unknown; set TERM to xterm, or use "
+                                                "`tensorpool stat`");
+        }
+        end_requested = 0;
+        catch_signals();
+        cbreak();
+        noecho();
+        keypad(stdscr, TRUE);
+        nodelay(stdscr, TRUE);
+        set_escdelay(25);
+        curs_set(0);
+        if (has_colors()) {
+            start_color();
+            use_default_colors();
+            init_pair(red_pair, COLOR_RED, -1);
+        }
+    }
+    ~Terminal() {
+        endwin();
+        delscreen(reinterpret_cast<SCREEN*>(screen_));
+    }
+    Terminal(const Terminal&) = delete;
+    Terminal& operator=(const Terminal&) = delete;
+
+    ScreenSize size() const {
+        return {static_cast<std::size_t>(std::max(COLS, 1)),
+                static_cast<std::size_t>(std::max(LINES, 1))};
+    }
+    void show(const std::vector<ScreenLine>& lines) {
+        erase();
+        for (std::size_t row = 0; row < lines.size(); ++row) {
+            std::string text = lines[row].text;
+            // A bar extends to the right edge.
+            const bool is_bar =
+                lines[row].style == Style::header || lines[row].style == Style::selected;
+            if (is_bar) text = fit(text, size().columns);
+            attrset(attributes_of(lines[row].style));
+            mvaddstr(static_cast<int>(row), 0, text.c_str());
+        }
+        refresh();
+    }
+    /// Returns nothing if the time is over or the size has changed.
+    std::optional<KeyPress> wait_for_key(std::chrono::steady_clock::time_point until) {
+        for (;;) {
+            // Returns input that ncurses has read already, and KEY_RESIZE.
+            const int code = getch();
+            if (code == KEY_RESIZE) return std::nullopt;
+            if (code != ERR) return to_key(code);
+            if (end_requested != 0) return std::nullopt;
+            const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+                until - std::chrono::steady_clock::now());
+            if (left.count() <= 0) return std::nullopt;
+            pollfd input{STDIN_FILENO, POLLIN, 0};
+            // A signal, for example for a new size, interrupts the wait.
+            poll(&input, 1, static_cast<int>(std::min<std::int64_t>(left.count(), 1000)));
+            if ((input.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0) {
+                gone_ = true;
+                return std::nullopt;
+            }
+        }
+    }
+    /// Whether a signal requested the end, or the terminal was closed.
+    bool is_ending() const { return end_requested != 0 || gone_; }
+
+private:
+    struct Screen;
+    Screen* screen_;
+    bool gone_ = false;
+};
 
 using Clock = std::chrono::steady_clock;
 

@@ -3,8 +3,15 @@
 /// @file
 /// The data that `top` shows, and the highest values it has seen.
 
+#include <fmt/format.h>
+
+#include <iterator>
+#include <utility>
+
 #include <tensorpool/statistics_reader.hpp>
 
+#include "common/record_table.hpp"
+#include "common/totals.hpp"
 #include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command {
@@ -60,19 +67,71 @@ struct TopData {
     Highest highest;
 };
 
+inline std::string bucket_key(std::uint64_t pool, unsigned bucket) {
+    return fmt::format("bucket {} {}", pool, bucket);
+}
+
+inline void record_buckets(const PoolStatistics& pool, Highest& highest) {
+    for (unsigned bucket = 0; bucket < pool.buckets.size(); ++bucket) {
+        highest.record(bucket_key(pool.id, bucket), pool.buckets[bucket].in_use_bytes);
+    }
+    highest.record(bucket_key(pool.id, detail::bucket_count), pool.large.in_use_bytes);
+}
+
+/// Records what a column shows the highest value of.
+inline void record_highest(const std::vector<RecordGroup>& groups, const RecordGroup& group,
+                           Highest& highest) {
+    const RecordGrid grid = to_grid(groups, group);
+    for (std::size_t i = 0; i < grid.columns.size(); ++i) {
+        if (grid.columns[i].show != RecordColumn::Show::highest) continue;
+        for (const RecordRow& row : grid.rows) {
+            highest.record(record_key(grid.of, group.records[row.record].id), row.cells[i].number);
+        }
+    }
+}
+
+inline void count_from_now(WatchedSites& sites) {
+    sites.before.clear();
+    for (const ProfileSite& site : sites.now.profile.sites) {
+        sites.before[site.id] = site.live_bytes;
+    }
+}
+
 // Keys of `highest`; those of records are made by `record_key`.
-std::string process_key(std::uint64_t process);
-std::string bucket_key(std::uint64_t pool, unsigned bucket);
+inline std::string process_key(std::uint64_t process) {
+    return fmt::format("process {}", process);
+}
 
 /// Returns the records of all kinds, including pools and threads.
-std::vector<RecordGroup> groups_of(const ProcessSnapshot& snapshot);
+inline std::vector<RecordGroup> groups_of(const ProcessSnapshot& snapshot) {
+    std::vector<RecordGroup> groups = pool_groups(snapshot);
+    std::ranges::move(record_groups(snapshot), std::back_inserter(groups));
+    return groups;
+}
 
 /// Adds a new snapshot: the last becomes the previous one, and the highest values are updated.
-void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest);
+inline void add_snapshot(WatchedProcess& watched, ProcessSnapshot snapshot, Highest& highest) {
+    highest.record(process_key(snapshot.process), add_up(snapshot).in_use_bytes);
+    for (const PoolStatistics& pool : snapshot.pools) record_buckets(pool, highest);
+    const std::vector<RecordGroup> groups = groups_of(snapshot);
+    for (const RecordGroup& group : groups) record_highest(groups, group, highest);
+    watched.before = std::exchange(watched.now, std::move(snapshot));
+}
 
 /// Makes `profile` the present one. The first one is also the one that changes are counted from.
-void add_profile(TopData& data, profile::NamedProfile profile);
+inline void add_profile(TopData& data, profile::NamedProfile profile) {
+    if (data.sites) {
+        data.sites->now = std::move(profile);
+    } else {
+        data.sites = {std::move(profile), {}};
+        count_from_now(*data.sites);
+    }
+}
+
 /// Counts changes from now on, and makes the last values the highest ones.
-void reset_highest(TopData& data);
+inline void reset_highest(TopData& data) {
+    data.highest.reset();
+    if (data.sites) count_from_now(*data.sites);
+}
 
 }  // namespace tensorpool::command

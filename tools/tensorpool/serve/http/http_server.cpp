@@ -98,42 +98,162 @@ using State = HttpServer::State;
 
 /// One connection. All functions are called on the thread of `run`.
 class Connection final : public std::enable_shared_from_this<Connection> {
-public:
-    Connection(State& server, tcp::socket socket)
-        : server_(server), socket_(std::move(socket)), timer_(server.io) {
-        ++server_.open;
-    }
-    ~Connection();
-
-    void await_request();
-    void refuse(const Refusal& refusal);
-    /// Ends what the connection waits for, without an answer.
-    void close();
-    void send_events();
-
-private:
-    /// Cancels what is waited for after this time, unless a later call sets another time.
-    void limit(std::chrono::milliseconds time);
-    void begin_wait() { server_.waiting.push_back(this); }
-    void end_wait() { server_.waiting.remove(this); }
-    void read_head(error_code error);
-    void read_body(std::size_t head_bytes);
-    void fail(error_code error);
-    void answer(error_code error);
-    void respond(Response response);
-    void go_on(error_code error);
-    void await_events();
-    void write_events(std::string events);
-    void drain(error_code error, std::size_t bytes);
-
     /// Returns a handler of an operation that calls a member of this connection.
     auto then(void (Connection::*member)(error_code)) {
         return [self = shared_from_this(), member](error_code error, std::size_t = 0) {
             ((*self).*member)(error);
         };
     }
+
+public:
+    Connection(State& server, tcp::socket socket)
+        : server_(server), socket_(std::move(socket)), timer_(server.io) {
+        ++server_.open;
+    }
+    ~Connection() {
+        end_wait();
+        --server_.open;
+        if (next_) --server_.streams;
+    }
+
+    void await_request() {
+        begin_wait();
+        limit(server_.limits.idle);
+        if (!received_.empty()) return read_head({});
+        socket_.async_wait(tcp::socket::wait_read, then(&Connection::read_head));
+    }
+    void refuse(const Refusal& refusal) {
+        end_wait();
+        request_ = {};
+        respond(refusal.response());
+    }
+    /// Ends what the connection waits for, without an answer.
+    void close() {
+        end_wait();
+        error_code ignored;
+        socket_.close(ignored);
+    }
+    void send_events() {
+        round_ = server_.rounds;
+        compute<std::string>(next_, &Connection::write_events);
+    }
+
+private:
+    /// Cancels what is waited for after this time, unless a later call sets another time.
+    void limit(std::chrono::milliseconds time) {
+        late_ = false;
+        timer_.expires_after(time);
+        timer_.async_wait([weak = weak_from_this()](error_code error) {
+            const auto self = weak.lock();
+            // The handler of a time that was reset may be under way already.
+            if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
+            self->late_ = true;
+            self->socket_.cancel(error);
+        });
+    }
+    void begin_wait() { server_.waiting.push_back(this); }
+    void end_wait() { server_.waiting.remove(this); }
+    void read_head(error_code error) {
+        if (error) return;
+        limit(server_.limits.request);
+        asio::async_read_until(socket_, asio::dynamic_buffer(received_, server_.limits.head_bytes),
+                               "\r\n\r\n",
+                               [self = shared_from_this()](error_code failed, std::size_t bytes) {
+                                   if (failed) return self->fail(failed);
+                                   self->read_body(bytes);
+                               });
+    }
+    void read_body(std::size_t head_bytes) {
+        try {
+            request_ = serve::read_head(received_.substr(0, head_bytes), server_.limits);
+        } catch (const Refusal& refusal) {
+            return refuse(refusal);
+        }
+        received_.erase(0, head_bytes);
+        const std::size_t missing =
+            request_.body_bytes - std::min(request_.body_bytes, received_.size());
+        asio::async_read(socket_, asio::dynamic_buffer(received_), asio::transfer_exactly(missing),
+                         then(&Connection::answer));
+    }
+    /// Reports a request that could not be read, unless the client has gone.
+    void fail(error_code error) {
+        if (error == asio::error::not_found) return refuse({431, "the headers are too long"});
+        if (late_ || (error == asio::error::eof && !received_.empty())) {
+            refuse({408, "the request was too slow or incomplete"});
+        }
+    }
+    void answer(error_code error) {
+        if (error) return fail(error);
+        end_wait();
+        request_.body = received_.substr(0, request_.body_bytes);
+        received_.erase(0, request_.body_bytes);
+        compute<Response>([this] { return answer_or_refusal(server_.answer, request_); },
+                          &Connection::respond);
+    }
+    void respond(Response response) {
+        const bool is_head = request_.method == "HEAD";
+        if (response.next && !is_head) {
+            if (server_.streams >= server_.limits.streams) {
+                return refuse({503, "all streams are taken; close a page"});
+            }
+            ++server_.streams;
+            next_ = response.next;
+        }
+        request_.keeps_connection &= !response.next;
+        text_ = text_of(response, request_.keeps_connection);
+        if (!is_head) text_ += response.body;
+        limit(server_.limits.write);
+        asio::async_write(socket_, asio::buffer(text_), then(&Connection::go_on));
+    }
+    void go_on(error_code error) {
+        if (error) return;
+        if (next_) return await_events();
+        if (request_.keeps_connection) return await_request();
+        // Closing a socket with unread bytes would reset the connection, and the client could lose
+        // the answer.
+        socket_.shutdown(tcp::socket::shutdown_send, error);
+        limit(250ms);
+        drain({}, 0);
+    }
+    void await_events() {
+        if (round_ == server_.rounds) return server_.idle_streams.push_back(shared_from_this());
+        send_events();
+    }
+    void write_events(std::string events) {
+        text_ = events.empty() ? ":\n\n" : std::move(events);
+        limit(server_.limits.write);
+        asio::async_write(socket_, asio::buffer(text_), then(&Connection::go_on));
+    }
+    void drain(error_code error, std::size_t bytes) {
+        constexpr std::size_t max_bytes = 256 * 1024;
+        drained_ += bytes;
+        if (error || drained_ > max_bytes) return;
+        text_.resize(4096);
+        socket_.async_read_some(asio::buffer(text_),
+                                [self = shared_from_this()](error_code failed, std::size_t count) {
+                                    self->drain(failed, count);
+                                });
+    }
+
+    /// Runs `work` on another thread, then `use` with its result on this one.
     template <class Result>
-    void compute(std::function<Result()> work, void (Connection::*use)(Result));
+    void compute(std::function<Result()> work, void (Connection::*use)(Result)) {
+        asio::post(
+            server_.workers, [self = shared_from_this(), work = std::move(work), use]() mutable {
+                State& server = self->server_;
+                std::optional<Result> result;
+                try {
+                    result = work();
+                } catch (const std::exception&) {
+                    // Memory was short: the connection is closed.
+                }
+                // Moved, so that no connection ends on this thread.
+                asio::post(server.io,
+                           [self = std::move(self), result = std::move(result), use]() mutable {
+                               if (result) ((*self).*use)(std::move(*result));
+                           });
+            });
+    }
 
     State& server_;
     tcp::socket socket_;
@@ -147,156 +267,6 @@ private:
     std::uint64_t round_ = std::numeric_limits<std::uint64_t>::max();
     std::size_t drained_ = 0;
 };
-
-Connection::~Connection() {
-    end_wait();
-    --server_.open;
-    if (next_) --server_.streams;
-}
-
-void Connection::limit(std::chrono::milliseconds time) {
-    late_ = false;
-    timer_.expires_after(time);
-    timer_.async_wait([weak = weak_from_this()](error_code error) {
-        const auto self = weak.lock();
-        // The handler of a time that was reset may be under way already.
-        if (error || !self || self->timer_.expiry() > std::chrono::steady_clock::now()) return;
-        self->late_ = true;
-        self->socket_.cancel(error);
-    });
-}
-
-void Connection::close() {
-    end_wait();
-    error_code ignored;
-    socket_.close(ignored);
-}
-
-void Connection::await_request() {
-    begin_wait();
-    limit(server_.limits.idle);
-    if (!received_.empty()) return read_head({});
-    socket_.async_wait(tcp::socket::wait_read, then(&Connection::read_head));
-}
-
-void Connection::read_head(error_code error) {
-    if (error) return;
-    limit(server_.limits.request);
-    asio::async_read_until(socket_, asio::dynamic_buffer(received_, server_.limits.head_bytes),
-                           "\r\n\r\n",
-                           [self = shared_from_this()](error_code failed, std::size_t bytes) {
-                               if (failed) return self->fail(failed);
-                               self->read_body(bytes);
-                           });
-}
-
-void Connection::read_body(std::size_t head_bytes) {
-    try {
-        request_ = serve::read_head(received_.substr(0, head_bytes), server_.limits);
-    } catch (const Refusal& refusal) {
-        return refuse(refusal);
-    }
-    received_.erase(0, head_bytes);
-    const std::size_t missing =
-        request_.body_bytes - std::min(request_.body_bytes, received_.size());
-    asio::async_read(socket_, asio::dynamic_buffer(received_), asio::transfer_exactly(missing),
-                     then(&Connection::answer));
-}
-
-/// Reports a request that could not be read, unless the client has gone.
-void Connection::fail(error_code error) {
-    if (error == asio::error::not_found) return refuse({431, "the headers are too long"});
-    if (late_ || (error == asio::error::eof && !received_.empty())) {
-        refuse({408, "the request was too slow or incomplete"});
-    }
-}
-
-void Connection::refuse(const Refusal& refusal) {
-    end_wait();
-    request_ = {};
-    respond(refusal.response());
-}
-
-/// Runs `work` on another thread, then `use` with its result on this one.
-template <class Result>
-void Connection::compute(std::function<Result()> work, void (Connection::*use)(Result)) {
-    asio::post(server_.workers, [self = shared_from_this(), work = std::move(work), use]() mutable {
-        State& server = self->server_;
-        std::optional<Result> result;
-        try {
-            result = work();
-        } catch (const std::exception&) {
-            // Memory was short: the connection is closed.
-        }
-        // Moved, so that no connection ends on this thread.
-        asio::post(server.io, [self = std::move(self), result = std::move(result), use]() mutable {
-            if (result) ((*self).*use)(std::move(*result));
-        });
-    });
-}
-
-void Connection::answer(error_code error) {
-    if (error) return fail(error);
-    end_wait();
-    request_.body = received_.substr(0, request_.body_bytes);
-    received_.erase(0, request_.body_bytes);
-    compute<Response>([this] { return answer_or_refusal(server_.answer, request_); },
-                      &Connection::respond);
-}
-
-void Connection::respond(Response response) {
-    const bool is_head = request_.method == "HEAD";
-    if (response.next && !is_head) {
-        if (server_.streams >= server_.limits.streams) {
-            return refuse({503, "all streams are taken; close a page"});
-        }
-        ++server_.streams;
-        next_ = response.next;
-    }
-    request_.keeps_connection &= !response.next;
-    text_ = text_of(response, request_.keeps_connection);
-    if (!is_head) text_ += response.body;
-    limit(server_.limits.write);
-    asio::async_write(socket_, asio::buffer(text_), then(&Connection::go_on));
-}
-
-void Connection::go_on(error_code error) {
-    if (error) return;
-    if (next_) return await_events();
-    if (request_.keeps_connection) return await_request();
-    // Closing a socket with unread bytes would reset the connection, and the client could lose the
-    // answer.
-    socket_.shutdown(tcp::socket::shutdown_send, error);
-    limit(250ms);
-    drain({}, 0);
-}
-
-void Connection::drain(error_code error, std::size_t bytes) {
-    constexpr std::size_t max_bytes = 256 * 1024;
-    drained_ += bytes;
-    if (error || drained_ > max_bytes) return;
-    text_.resize(4096);
-    socket_.async_read_some(asio::buffer(text_),
-                            [self = shared_from_this()](error_code failed, std::size_t count) {
-                                self->drain(failed, count);
-                            });
-}
-
-void Connection::await_events() {
-    if (round_ == server_.rounds) return server_.idle_streams.push_back(shared_from_this());
-    send_events();
-}
-
-void Connection::send_events() {
-    round_ = server_.rounds;
-    compute<std::string>(next_, &Connection::write_events);
-}
-
-void Connection::write_events(std::string events) {
-    text_ = events.empty() ? ":\n\n" : std::move(events);
-    limit(server_.limits.write);
-    asio::async_write(socket_, asio::buffer(text_), then(&Connection::go_on));
-}
 
 /// If all connections are taken, the one that waits longest for a request makes room.
 void begin(State& server, tcp::socket socket) {
