@@ -6,8 +6,6 @@
 
 namespace tensorpool::read {
 
-using namespace statistics;
-
 /// The segment of a process.
 struct FoundSegment {
     std::uint64_t process = 0;
@@ -36,6 +34,9 @@ struct Finding {
 using platform::Look;
 using platform::ObservedFile;
 using platform::OwnName;
+using statistics::Counter;
+using statistics::Name;
+using statistics::SegmentHeader;
 
 inline constexpr const char* memory_name = "tensorpool";
 
