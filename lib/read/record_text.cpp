@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstddef>
 #include <utility>
 
 #include <tensorpool/timeline.hpp>

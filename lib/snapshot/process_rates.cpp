@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "base/report_text.hpp"
 #include "snapshot/typed_records.hpp"

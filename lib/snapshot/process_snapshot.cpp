@@ -1,9 +1,6 @@
-#include <cstdio>
 #include <iterator>
-#include <string>
 
 #include <tensorpool/context_statistics.hpp>
-#include <tensorpool/scope_statistics.hpp>
 #include <tensorpool/snapshot.hpp>
 
 #include "base/report_text.hpp"

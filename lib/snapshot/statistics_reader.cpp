@@ -1,9 +1,7 @@
-#include <tensorpool/process_snapshot.hpp>
 
 #include <mutex>
 
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
 #include "read/segment_finder.hpp"
 #include "snapshot/segment_snapshot.hpp"
 #include "statistics/sums/steady_sources.hpp"

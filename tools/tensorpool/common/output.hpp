@@ -6,13 +6,10 @@
 #include <fmt/format.h>
 
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <memory>
-#include <string>
-#include <string_view>
 
 #include "common/printable.hpp"
 #include "common/settings.hpp"

@@ -13,8 +13,6 @@
 #include <tensorpool/record_group.hpp>
 
 #include "common/cells.hpp"
-#include "common/table.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command {
 

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <optional>
@@ -13,7 +12,6 @@
 
 #include <tensorpool/statistics_reader.hpp>
 
-#include "common/printable.hpp"
 #include "common/settings.hpp"
 #include "common/totals.hpp"
 

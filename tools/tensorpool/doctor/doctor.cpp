@@ -1,7 +1,6 @@
 #include "doctor/doctor.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <langinfo.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -9,10 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <system_error>
@@ -26,7 +22,6 @@
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/posix.hpp"
-#include "common/printable.hpp"
 #include "common/totals.hpp"
 #include "page_assets.hpp"
 

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <fstream>
 #include <sstream>
@@ -7,7 +6,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/settings.hpp"
 #include "common/target.hpp"
 #include "explain/explanation.hpp"
 

@@ -4,18 +4,13 @@
 /// The mappings of a process, as /proc/<pid>/smaps lists them, and an explanation of its resident
 /// memory.
 
-#include <fmt/format.h>
-
-#include <cmath>
 #include <functional>
 #include <istream>
 
 #include <tensorpool/detail/saturating.hpp>
-#include <tensorpool/process_snapshot.hpp>
 
 #include "common/totals.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/named_profile.hpp"
 
 namespace tensorpool::command::explain {
 

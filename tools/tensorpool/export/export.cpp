@@ -1,13 +1,8 @@
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include "common/html.hpp"
 #include "common/options.hpp"
-#include "common/printable.hpp"
 #include "export/formats.hpp"
 #include "formats/profile/formats.hpp"
 

@@ -1,10 +1,7 @@
 #include "help/help_text.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
-#include <memory>
 #include <sstream>
 
 #include <tensorpool/metrics.hpp>

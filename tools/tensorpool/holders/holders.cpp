@@ -1,9 +1,7 @@
 
-#include <memory>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/target.hpp"
 #include "formats/holders/answer.hpp"
 
 namespace tensorpool::command {

@@ -3,7 +3,6 @@
 /// @file
 /// The analysis of a recording for `tensorpool inspect`, and its reports as text, JSON and HTML.
 
-#include <algorithm>
 #include <functional>
 #include <stdexcept>
 #include <utility>

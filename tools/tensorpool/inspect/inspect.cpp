@@ -1,6 +1,4 @@
-#include "common/options.hpp"
 
-#include <fmt/format.h>
 
 #include "common/output.hpp"
 #include "inspect/analysis.hpp"

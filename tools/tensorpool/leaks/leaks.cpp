@@ -1,15 +1,10 @@
-#include <fmt/format.h>
 
-#include <cmath>
 #include <cstdlib>
-#include <tuple>
 
 #include <nlohmann/json.hpp>
 
-#include "common/html.hpp"
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/target.hpp"
 #include "formats/launch/launch.hpp"
 #include "formats/profile/formats.hpp"
 #include "leaks/observation.hpp"

@@ -4,9 +4,7 @@
 /// The profiles of a process at the ends of its iterations, and the verdict from samples whether
 /// the memory of a call stack grows from iteration to iteration.
 
-#include <cmath>
 #include <numeric>
-#include <utility>
 
 #include <tensorpool/statistics_reader.hpp>
 

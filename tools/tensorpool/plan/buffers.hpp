@@ -4,17 +4,11 @@
 /// The buffers of a file: their lifetimes and, if present, offsets. Readers throw FileError with
 /// `name` as the file's name.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <array>
 #include <charconv>
-#include <optional>
 #include <set>
 #include <tuple>
 
 #include "common/output.hpp"
-#include "common/settings.hpp"
 #include "common/units.hpp"
 #include "formats/trace/recording.hpp"
 #include "formats/trace/trace_file.hpp"

@@ -1,11 +1,8 @@
-#include <fmt/format.h>
 
-#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
-#include "common/printable.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command::planning {

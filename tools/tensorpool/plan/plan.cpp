@@ -1,10 +1,8 @@
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
 #include "common/options.hpp"
-#include "common/printable.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command {

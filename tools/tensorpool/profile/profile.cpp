@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -7,7 +6,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/target.hpp"
 #include "formats/launch/launch.hpp"
 #include "formats/profile/formats.hpp"
 

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 
-#include <thread>
 
 #include "common/options.hpp"
 #include "common/output.hpp"

@@ -19,7 +19,7 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "replay/play.hpp"
+#include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {
 

@@ -1,11 +1,8 @@
 #include "common/options.hpp"
 
-#include <fmt/format.h>
-
 #include <tensorpool/system_memory.hpp>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "replay/report.hpp"
 
 namespace tensorpool::command {

@@ -1,16 +1,12 @@
 #include "replay/report.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <iterator>
-
-#include "common/printable.hpp"
-#include "common/settings.hpp"
 
 namespace tensorpool::command::replay {
 namespace {

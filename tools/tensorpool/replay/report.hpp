@@ -3,12 +3,9 @@
 /// @file
 /// Runs the allocators in turns, computes the results, and formats them.
 
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "common/cells.hpp"
-#include "common/units.hpp"
 #include "replay/allocator_task.hpp"
 
 namespace tensorpool::command::replay {

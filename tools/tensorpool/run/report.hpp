@@ -3,11 +3,7 @@
 /// @file
 /// The report that is printed when the program has ended.
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 
 #include <nlohmann/json.hpp>
 

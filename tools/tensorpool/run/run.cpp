@@ -1,10 +1,7 @@
 #include "common/options.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <cstring>
 
 #include "common/output.hpp"
 #include "run/report.hpp"

@@ -1,15 +1,9 @@
 #include "common/options.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
 
-#include <cstring>
-#include <nlohmann/json.hpp>
-
-#include "common/output.hpp"
-#include "common/posix.hpp"
 #include "serve/statistics_site.hpp"
 
 namespace tensorpool::command {

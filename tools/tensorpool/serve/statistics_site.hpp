@@ -3,23 +3,13 @@
 /// @file
 /// Answers the requests to `tensorpool serve`: the page, its data and the metrics.
 
-#include <fmt/format.h>
-
 #include <condition_variable>
 #include <exception>
-#include <set>
 #include <stop_token>
-#include <thread>
-
-#include <nlohmann/json.hpp>
-
-#include <tensorpool/metrics.hpp>
 
 #include "common/output.hpp"
-#include "common/settings.hpp"
 #include "formats/holders/answer.hpp"
 #include "formats/profile/formats.hpp"
-#include "formats/profile/named_profile.hpp"
 #include "page_assets.hpp"
 #include "serve/http/http_server.hpp"
 #include "serve/watch/watcher.hpp"

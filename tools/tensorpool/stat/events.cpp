@@ -1,11 +1,8 @@
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
 
 namespace tensorpool::command {

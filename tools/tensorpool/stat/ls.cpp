@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
@@ -6,7 +5,6 @@
 #include "common/output.hpp"
 #include "common/table.hpp"
 #include "common/target.hpp"
-#include "common/totals.hpp"
 #include "stat/process_list.hpp"
 
 namespace tensorpool::command {

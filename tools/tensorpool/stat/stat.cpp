@@ -1,9 +1,6 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "common/options.hpp"

@@ -3,15 +3,10 @@
 /// @file
 /// The lines that `stat` prints.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 #include <nlohmann/json.hpp>
 
 #include "common/record_table.hpp"
 #include "common/totals.hpp"
-#include "common/units.hpp"
 
 namespace tensorpool::command {
 

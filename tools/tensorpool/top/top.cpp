@@ -1,11 +1,8 @@
 #include <curses.h>
-#include <fmt/format.h>
 #include <poll.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <future>
 #include <set>
 
@@ -13,13 +10,7 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/settings.hpp"
-#include "common/target.hpp"
-#include "common/totals.hpp"
-#include "top/top_data.hpp"
 #include "top/top_screen.hpp"
-#include "top/top_state.hpp"
-#include "top/top_tables.hpp"
 
 namespace tensorpool::command {
 namespace {

@@ -3,18 +3,13 @@
 /// @file
 /// The answer of a process to the question what refers to its largest arrays.
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
-
-#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
 #include <tensorpool/holder_request.hpp>
-#include <tensorpool/statistics_reader.hpp>
 
 #include "common/html.hpp"
-#include "common/settings.hpp"
 #include "common/table.hpp"
 #include "common/target.hpp"
 #include "common/units.hpp"

@@ -4,7 +4,6 @@
 /// The processes of a program that runs with parts of tensorpool, and what they send.
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -14,14 +13,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <list>
-#include <optional>
 
-#include "common/printable.hpp"
 #include "common/target.hpp"
-#include "common/totals.hpp"
 #include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::launch {

@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <filesystem>
-#include <optional>
 
 #include "formats/launch/family.hpp"
 

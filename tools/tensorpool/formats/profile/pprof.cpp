@@ -1,11 +1,8 @@
 // The messages of https://github.com/google/pprof/blob/main/proto/profile.proto. The numbers of
 // fields are from there.
 
-#include <fmt/format.h>
-
 #include <fstream>
 #include <sstream>
-#include <tuple>
 
 #include <nlohmann/json.hpp>
 

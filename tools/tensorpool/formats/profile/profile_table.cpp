@@ -1,10 +1,8 @@
-#include <fmt/format.h>
 
 #include <ctime>
 
 #include <tensorpool/profile_request.hpp>
 
-#include "common/settings.hpp"
 #include "common/target.hpp"
 #include "formats/profile/formats.hpp"
 

@@ -7,9 +7,7 @@
 #include <unistd.h>
 #include <zstd.h>
 
-#include <algorithm>
 #include <cstring>
-#include <ctime>
 #include <new>
 
 namespace tensorpool::command::trace {

@@ -1,11 +1,7 @@
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <tuple>
 
 #include <nlohmann/json.hpp>
-
-#include <tensorpool/detail/saturating.hpp>
 
 #include "common/html.hpp"
 #include "inspect/model/model_report.hpp"

@@ -3,8 +3,6 @@
 /// @file
 /// `tensorpool inspect MODEL`: what the file contains, and whether the model fits into memory.
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include <tensorpool/detail/saturating.hpp>
@@ -13,7 +11,6 @@
 
 #include "common/cells.hpp"
 #include "common/options.hpp"
-#include "common/table.hpp"
 
 namespace tensorpool::command::model {
 

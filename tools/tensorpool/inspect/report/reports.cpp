@@ -1,10 +1,7 @@
-#include <fmt/format.h>
 
-#include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include "common/cells.hpp"
 #include "common/html.hpp"
 #include "inspect/analysis.hpp"
 #include "inspect/model/model_report.hpp"

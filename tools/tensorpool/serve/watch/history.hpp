@@ -4,12 +4,10 @@
 /// Ten minutes of samples of a process and of each of its present pools: every sample of the last
 /// two minutes, and before that one per five seconds.
 
-#include <cmath>
 #include <deque>
 
 #include <nlohmann/json.hpp>
 
-#include <tensorpool/heap_profile.hpp>
 #include <tensorpool/process_snapshot.hpp>
 
 #include "common/html.hpp"

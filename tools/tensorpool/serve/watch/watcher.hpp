@@ -4,19 +4,11 @@
 /// The state from which all requests are answered. One thread takes a round per second. Requests
 /// read a process themselves only for its timeline.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <limits>
 #include <mutex>
 #include <set>
-#include <utility>
-
-#include <nlohmann/json.hpp>
 
 #include <tensorpool/statistics_reader.hpp>
 
-#include "common/html.hpp"
 #include "serve/http/messages.hpp"
 #include "serve/watch/history.hpp"
 
