@@ -1,4 +1,3 @@
-
 #include <mutex>
 
 #include "base/never_destroyed.hpp"

@@ -77,6 +77,19 @@ inline CLI::App* add_subcommand(CLI::App& app, Settings& settings, const About& 
     return command;
 }
 
+/// Adds a subcommand whose options `declare` adds. If it is chosen, `run` is called; it
+/// returns an ExitCode, and may throw CommandError and AttachError.
+template <class Options>
+CLI::App* add_subcommand(CLI::App& app, Settings& settings, const About& about,
+                         int (*run)(const Settings& settings, const Options& options),
+                         void (*declare)(CLI::App& command, Settings& settings, Options& options)) {
+    const auto options = std::make_shared<Options>();
+    CLI::App* const command = add_subcommand(
+        app, settings, about, [&settings, options, run] { return run(settings, *options); });
+    declare(*command, settings, *options);
+    return command;
+}
+
 /// Adds --pid and --name. Returns the option --name.
 inline CLI::Option* add_process_options(CLI::App& command, Settings& settings) {
     CLI::Option* const process =

@@ -486,13 +486,12 @@ std::string diagnosis_json(const Diagnosis& diagnosis) {
     return json_line(json);
 }
 
-CLI::App* add_doctor(CLI::App& app, Settings& settings) {
+void add_doctor(CLI::App& app, Settings& settings) {
     CLI::App* const command = add_subcommand(
         app, settings,
         {"doctor", "Report what this machine costs, allows and lacks", footer, details},
         [&settings] { return examine(settings); });
     add_output_options(*command, settings);
-    return command;
 }
 
 double measure_first_touch_ns(std::uint64_t folio_bytes) {

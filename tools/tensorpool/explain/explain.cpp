@@ -1,4 +1,3 @@
-
 #include <fstream>
 #include <sstream>
 
@@ -310,14 +309,13 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_explain(CLI::App& app, Settings& settings) {
+void add_explain(CLI::App& app, Settings& settings) {
     CLI::App* const command = add_subcommand(
         app, settings,
         {"explain", "Say what the resident memory of a process consists of", footer, details},
         [&settings] { return explain_process(settings); });
     add_process_options(*command, settings);
     add_output_options(*command, settings);
-    return command;
 }
 
 }  // namespace tensorpool::command

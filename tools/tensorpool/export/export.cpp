@@ -96,7 +96,7 @@ int export_file(const Settings& settings, const ExportOptions& options) {
     return success;
 }
 
-void add_options(CLI::App& command, ExportOptions& options, Settings& settings) {
+void add_options(CLI::App& command, Settings& settings, ExportOptions& options) {
     static const std::map<std::string, Format> formats = {{"torch", Format::torch},
                                                           {"heap", Format::heap},
                                                           {"chrome", Format::chrome},
@@ -137,14 +137,10 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_export(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<ExportOptions>();
-    CLI::App* const command = add_subcommand(
-        app, settings,
-        {"export", "Convert a recording to the format of another tool", footer, details},
-        [&settings, options] { return export_file(settings, *options); });
-    add_options(*command, *options, settings);
-    return command;
+void add_export(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"export", "Convert a recording to the format of another tool", footer, details},
+                   export_file, add_options);
 }
 
 }  // namespace tensorpool::command

@@ -1,4 +1,3 @@
-
 #include <cstdlib>
 
 #include <nlohmann/json.hpp>
@@ -159,14 +158,11 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_leaks(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<LeaksOptions>();
-    CLI::App* const command = add_subcommand(
+void add_leaks(CLI::App& app, Settings& settings) {
+    add_subcommand(
         app, settings,
         {"leaks", "Find call stacks whose memory grows with each iteration", footer, details},
-        [&settings, options] { return find_leaks(settings, *options); });
-    declare_options(*command, settings, *options);
-    return command;
+        find_leaks, declare_options);
 }
 
 }  // namespace tensorpool::command

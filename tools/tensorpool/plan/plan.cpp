@@ -1,4 +1,3 @@
-
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
@@ -109,7 +108,7 @@ void add_choice(CLI::App& command, Choice& choice) {
     add_option(command, "--to CALL", choice.to, "In a trace: stop before this call (end)");
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, Settings& settings, Options& options) {
     add_file(command, options.file, "Buffers as CSV or JSON, a trace, or an RMM log");
     add_option(command, "--budget TIME", options.budget, "Time for the search (10s)",
                problem_of_budget);
@@ -121,6 +120,7 @@ void add_options(CLI::App& command, Options& options) {
     command.add_flag("--check", options.check, "Check the offsets in the file; do not plan")
         ->excludes(output);
     add_choice(command, options.choice);
+    add_output_options(command, settings);
 }
 
 constexpr const char* footer =
@@ -173,15 +173,11 @@ std::string how_it_fits(const Outcome& outcome, Sizes sizes) {
 }  // namespace
 }  // namespace planning
 
-CLI::App* add_plan(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<planning::Options>();
-    CLI::App* const command = add_subcommand(
+void add_plan(CLI::App& app, Settings& settings) {
+    add_subcommand(
         app, settings,
         {"plan", "Lay buffers out in minimal memory", planning::footer, planning::details},
-        [&settings, options] { return planning::plan_file(settings, *options); });
-    planning::add_options(*command, *options);
-    add_output_options(*command, settings);
-    return command;
+        planning::plan_file, planning::add_options);
 }
 
 }  // namespace tensorpool::command

@@ -402,7 +402,7 @@ private:
     bool quit_ = false;
 };
 
-int watch_live(const Settings& settings, const Repetition& repetition) try {
+int watch_live(const Settings& settings, const Repetition& repetition) {
     LiveScreen screen(settings, repetition.interval);
     {
         Terminal terminal;
@@ -410,8 +410,6 @@ int watch_live(const Settings& settings, const Repetition& repetition) try {
     }
     const auto& chosen = screen.data().chosen;
     return settings.process != 0 && chosen && chosen->ended ? target_gone : success;
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
 
 std::string rates_json(const ProcessRates& rates) {
@@ -427,7 +425,7 @@ std::string rates_json(const ProcessRates& rates) {
 }
 
 /// Prints one JSON object per sample, with all available data.
-int print_samples(const Settings& settings, const Repetition& repetition) try {
+int print_samples(const Settings& settings, const Repetition& repetition) {
     StatisticsReader reader = attach_chosen(settings);
     ProcessSnapshot older = reader.snapshot();
     Clock::time_point next = Clock::now();
@@ -442,41 +440,42 @@ int print_samples(const Settings& settings, const Repetition& repetition) try {
             std::chrono::duration<double>(repetition.interval));
         pause_until(next, reader);
     }
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
+
+int show(const Settings& settings, const Repetition& repetition) {
+    return settings.json ? print_samples(settings, repetition) : watch_live(settings, repetition);
+}
+
+void declare_options(CLI::App& command, Settings& settings, Repetition& repetition) {
+    add_target_options(command, settings);
+    add_repetition_options(command, repetition);
+    add_output_options(command, settings);
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool top                  all processes; Enter opens one\n"
+    "  tensorpool top --name train     this process, then the next of this name\n"
+    "  tensorpool top --name train --json -n 1 | jq .snapshot.pools\n"
+    "\n"
+    "Keys: h help, q quit, Tab next view, < > sort, r reset HIGHEST.";
+
+constexpr const char* details =
+    "HIGHEST is the maximum in use that this command has seen in its samples since it began or "
+    "since r was pressed. It is kept in this command, so that several readers do not disturb "
+    "each other. PEAK is the process's own peak.\n\n"
+    "Sites are the call stacks that allocated the blocks in use, estimated from a sample as by "
+    "tensorpool profile. CHANGE is counted since the view was opened or r was pressed.\n\n"
+    "With --name, the process need not run yet, and when it ends, the next one of that name is "
+    "shown. With --pid, the status is 3 if the process ended.\n";
 
 }  // namespace
 
-CLI::App* add_top(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("top", "Show processes, pools, sites, scopes and threads, live");
-    const auto repetition = std::make_shared<Repetition>();
-    add_target_options(*command, settings);
-    add_repetition_options(*command, *repetition);
-    add_output_options(*command, settings);
-    command->footer(
-        "Examples:\n"
-        "  tensorpool top                  all processes; Enter opens one\n"
-        "  tensorpool top --name train     this process, then the next of this name\n"
-        "  tensorpool top --name train --json -n 1 | jq .snapshot.pools\n"
-        "\n"
-        "Keys: h help, q quit, Tab next view, < > sort, r reset HIGHEST.");
-    settings.details["top"] =
-        "HIGHEST is the maximum in use that this command has seen in its samples since it began or "
-        "since r was pressed. It is kept in this command, so that several readers do not disturb "
-        "each other. PEAK is the process's own peak.\n\n"
-        "Sites are the call stacks that allocated the blocks in use, estimated from a sample as by "
-        "tensorpool profile. CHANGE is counted since the view was opened or r was pressed.\n\n"
-        "With --name, the process need not run yet, and when it ends, the next one of that name is "
-        "shown. With --pid, the status is 3 if the process ended.\n";
-    command->callback([&settings, repetition] {
-        settings.run = [&settings, repetition] {
-            return settings.json ? print_samples(settings, *repetition)
-                                 : watch_live(settings, *repetition);
-        };
-    });
-    return command;
+void add_top(CLI::App& app, Settings& settings) {
+    add_subcommand(
+        app, settings,
+        {"top", "Show processes, pools, sites, scopes and threads, live", footer, details}, show,
+        declare_options);
 }
 
 }  // namespace tensorpool::command

@@ -1,5 +1,3 @@
-
-
 #include <nlohmann/json.hpp>
 
 #include "common/html.hpp"
