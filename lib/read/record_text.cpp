@@ -155,17 +155,6 @@ std::string cell_json(const RecordCell& cell) {
     return '[' + number + ',' + std::to_string(cell.whole) + ']';
 }
 
-/// Formats `[item,item]`.
-template <class Items, class JsonOf>
-std::string json_list(const Items& items, JsonOf json_of) {
-    std::string out = "[";
-    for (const auto& item : items) {
-        if (out.size() > 1) out += ',';
-        out += json_of(item);
-    }
-    return out + ']';
-}
-
 std::string column_json(const RecordColumn& column) {
     static constexpr const char* words[] = {
         "name", "size",    "size_if_known", "limit", "count",     "number", "growth", "part",

@@ -15,7 +15,6 @@ namespace {
 
 using base::quoted;
 using read::json_members;
-using snapshots::array_of;
 
 std::string member(const char* name, std::uint64_t value) {
     return quoted(name) + ':' + std::to_string(value);
@@ -34,15 +33,10 @@ std::string json_of(const std::map<std::string, std::uint64_t>& left_out) {
     return out + '}';
 }
 
-std::string json_of(const std::vector<ThreadStatistics>& threads) {
+std::string json_of(const ThreadStatistics& thread) {
     namespace table = snapshots::threads;
-    std::string out = "[";
-    for (const ThreadStatistics& thread : threads) {
-        if (out.size() > 1) out += ',';
-        out += '{' + member("name", quoted(thread.name.c_str())) + ',' +
-               json_members(table::table, table::values_of(thread)) + '}';
-    }
-    return out + ']';
+    return '{' + member("name", quoted(thread.name.c_str())) + ',' +
+           json_members(table::table, table::values_of(thread)) + '}';
 }
 
 std::string head_of(const ProcessSnapshot& snapshot) {
@@ -193,9 +187,11 @@ std::string to_json(const ProcessSnapshot& snapshot) {
     namespace table = snapshots::processes;
     out += ',' + json_members(table::table, table::values_of(snapshot));
     add("left_out", json_of(snapshot.left_out));
-    add("pools", array_of(snapshot.pools));
+    add("pools",
+        read::json_list(snapshot.pools, [](const PoolStatistics& pool) { return to_json(pool); }));
     for (const RecordGroup& group : record_groups(snapshot)) add(group.name, to_json(group));
-    add("threads", json_of(snapshot.threads));
+    add("threads", read::json_list(snapshot.threads,
+                                   [](const ThreadStatistics& thread) { return json_of(thread); }));
     add("entries", std::to_string(snapshot.entries));
     return out + '}';
 }

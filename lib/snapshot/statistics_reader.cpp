@@ -125,9 +125,13 @@ struct StatisticsReader::State {
 
 AttachError::AttachError(AttachFailure failure, const std::string& what)
     : std::runtime_error(what), failure_(failure) {}
+AttachError::~AttachError() = default;
 
 StatisticsReader::StatisticsReader(std::unique_ptr<State> state) noexcept
     : state_(std::move(state)) {}
+StatisticsReader::StatisticsReader(StatisticsReader&&) noexcept = default;
+StatisticsReader& StatisticsReader::operator=(StatisticsReader&&) noexcept = default;
+StatisticsReader::~StatisticsReader() = default;
 
 std::vector<ObservedProcess> StatisticsReader::list() {
     static base::NeverDestroyed<ClosedSegments> closed;

@@ -35,15 +35,6 @@ template <class Statistics>
 const statistics::RecordTable& table_of() noexcept {
     return *RecordOf<Statistics>::type::layout.table;
 }
-/// Returns whether snapshots have a structure for records of this kind.
-inline bool has_structure(std::string_view kind) noexcept {
-    return [&]<class... Statistics>(std::type_identity<Statistics>...) {
-        return ((table_of<Statistics>().name == kind) || ...);
-    }(std::type_identity<ArenaStatistics>(), std::type_identity<DeviceStatistics>(),
-           std::type_identity<DeviceStreamStatistics>(),
-           std::type_identity<PlannedArenaStatistics>(), std::type_identity<BudgetStatistics>(),
-           std::type_identity<StashStatistics>(), std::type_identity<ScopeStatistics>());
-}
 /// Returns a pointer to a table that is a constant.
 inline std::shared_ptr<const statistics::RecordTable> share(
     const statistics::RecordTable& table) noexcept {
@@ -115,17 +106,6 @@ RecordGroup group_of(const std::vector<Statistics>& all, std::string_view name =
     group.name = name.empty() ? group.table->name : name;
     for (const Statistics& one : all) group.records.push_back(record_of(one));
     return group;
-}
-
-/// Formats a JSON array `[{...},...]` of the structures.
-template <class Statistics>
-std::string array_of(const std::vector<Statistics>& elements) {
-    std::string out = "[";
-    for (const Statistics& element : elements) {
-        if (out.size() > 1) out += ',';
-        out += to_json(element);
-    }
-    return out + ']';
 }
 
 }  // namespace tensorpool::snapshots

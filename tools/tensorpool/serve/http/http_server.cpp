@@ -8,6 +8,8 @@
 #include <list>
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/read.hpp>
 #include <boost/asio/read_until.hpp>
@@ -71,6 +73,38 @@ std::string text_of(const Response& response, bool keeps_connection) {
 }
 
 class Connection;
+
+[[noreturn]] void refuse(std::string_view text, std::string_view why) {
+    throw CommandError(
+        wrong_usage, fmt::format("serve: --listen {}: {}; expected an address and a port, such as "
+                                 "127.0.0.1:9464 or [::1]:9464",
+                                 text, why));
+}
+
+std::uint16_t read_port(std::string_view port, std::string_view text) {
+    std::uint16_t number = 0;
+    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+    if (error != std::errc() || end != port.data() + port.size()) {
+        refuse(text, fmt::format("'{}' is not a port from 0 to 65535", port));
+    }
+    return number;
+}
+
+std::string_view without_brackets(std::string_view name, std::string_view text) {
+    const bool brackets = name.size() > 2 && name.front() == '[' && name.back() == ']';
+    if (brackets) return name.substr(1, name.size() - 2);
+    if (name.find(':') != name.npos) refuse(text, "an IPv6 address needs brackets");
+    return name;
+}
+
+asio::ip::address resolve(const std::string& name, std::string_view text) {
+    using asio::ip::tcp;
+    asio::io_context io;
+    boost::system::error_code error;
+    const auto found = tcp::resolver(io).resolve(name, "", tcp::resolver::flags(), error);
+    if (error) refuse(text, error.message());
+    return found.begin()->endpoint().address();
+}
 
 }  // namespace
 
@@ -400,6 +434,22 @@ void read_headers(const Parser::value_type& head, const Limits& limits, Request&
 }
 
 }  // namespace
+
+ListenAddress read_listen_address(std::string_view text) {
+    const std::size_t colon = text.rfind(':');
+    if (colon == std::string_view::npos || colon == 0) refuse(text, "no address given");
+    ListenAddress address;
+    address.port = read_port(text.substr(colon + 1), text);
+    address.name = lower(without_brackets(text.substr(0, colon), text));
+    asio::ip::address number = resolve(address.name, text);
+    address.number = number.to_string();
+    if (number.is_v6() && number.to_v6().is_v4_mapped()) {
+        number = asio::ip::make_address_v4(asio::ip::v4_mapped, number.to_v6());
+    }
+    address.is_loopback = number.is_loopback();
+    address.is_any = number.is_unspecified();
+    return address;
+}
 
 HttpServer::HttpServer(const ListenAddress& address, Answer answer, const Limits& limits)
     : state_(std::make_unique<State>(std::move(answer), limits)) {
