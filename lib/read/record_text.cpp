@@ -179,7 +179,6 @@ std::string about(const RecordTable& table, const Column& column) {
     return column.value == no_field ? "" : std::string(table.fields[column.value].sentence);
 }
 
-/// A table of texts.
 class TextTable {
 public:
     void add(std::vector<std::string> row) {

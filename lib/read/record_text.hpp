@@ -16,7 +16,6 @@ std::string json_list(const Items& items, JsonOf json_of) {
     return out + ']';
 }
 
-/// Returns a JSON object.
 std::string json_of(const statistics::RecordTable& table, const RecordGroup::Record& record);
 /// Returns a report for people: a headline, then a line for each value that is not 0.
 std::string report_of(const RecordGroup& group);
@@ -24,7 +23,6 @@ std::string report_of(const RecordGroup& group);
 std::string json_members(const statistics::RecordTable& table,
                          std::span<const std::uint64_t> values);
 
-/// A record in a tree.
 struct Position {
     std::size_t index = 0;
     std::size_t depth = 0;

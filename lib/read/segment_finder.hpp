@@ -6,7 +6,6 @@
 
 namespace tensorpool::read {
 
-/// The segment of a process.
 struct FoundSegment {
     std::uint64_t process = 0;
     platform::ObservedFile file;

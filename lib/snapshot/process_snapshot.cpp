@@ -6,7 +6,6 @@
 #include "base/report_text.hpp"
 #include "base/text.hpp"
 #include "read/record_text.hpp"
-#include "snapshot/process_table.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/sums/pool_tables.hpp"
 

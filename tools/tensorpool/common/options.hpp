@@ -49,7 +49,6 @@ inline CLI::Validator as_size() {
             ""};
 }
 
-/// Adds the file that the subcommand reads.
 inline CLI::Option* add_file(CLI::App& command, std::string& path, const std::string& sentence) {
     return command.add_option("FILE", path, sentence)->option_text("FILE")->required();
 }

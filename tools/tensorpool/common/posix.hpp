@@ -75,7 +75,6 @@ public:
     EndSignals(const EndSignals&) = delete;
     EndSignals& operator=(const EndSignals&) = delete;
 
-    /// Waits until one of the signals arrives.
     void wait() const {
         int signal = 0;
         while (sigwait(&signals_, &signal) != 0) {

@@ -72,7 +72,6 @@ inline Cell seconds_cell(std::uint64_t nanoseconds) {
     return {fmt::format("{:.2f}", seconds), seconds};
 }
 
-/// Makes a cell that one snapshot says all of.
 inline Cell cell_of(const RecordCell& from, Sizes sizes) {
     switch (from.show) {
         case Show::size:
@@ -103,7 +102,6 @@ inline std::string record_key(const std::string& of, std::uint64_t id) {
     return fmt::format("{} {}", of, id);
 }
 
-/// Makes the cells of one kind of records.
 class Cells {
 public:
     Cells(const std::vector<RecordGroup>& groups, const RecordGroup& group, Sizes sizes,

@@ -87,7 +87,6 @@ inline std::uint64_t choose_process(const std::vector<ObservedProcess>& processe
     return found.front().process;
 }
 
-/// Converts a failure to attach to a message and an exit code.
 inline CommandError to_command_error(const AttachError& error) {
     // The library's messages begin with "tensorpool: ", which the command prints itself.
     constexpr std::string_view prefix = "tensorpool: ";

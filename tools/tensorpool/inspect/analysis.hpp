@@ -163,7 +163,6 @@ struct Lifetimes {
     std::vector<LifetimeRow> by_calls;  ///< in calls of all threads, the second row from 10
 };
 
-/// All requests of one size.
 struct SizeRow {
     std::uint64_t bytes = 0;  ///< size of each request
     std::uint64_t requests = 0;
@@ -177,7 +176,6 @@ struct ProcessRow {
     std::uint64_t peak_bytes = 0;  ///< maximum alive at once in this process
 };
 
-/// Totals over all processes.
 struct Totals {
     std::uint64_t threads = 0;
     std::uint64_t calls = 0;

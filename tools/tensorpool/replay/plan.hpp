@@ -77,7 +77,6 @@ struct PlannedThread {
     std::uint64_t is_main = 0;  ///< 1: the first thread of its process
 };
 
-/// Totals of the recording.
 struct PlanStatistics {
     std::uint64_t threads = 0;
     std::uint64_t allocations = 0;  ///< including those of blocks from before the recording
@@ -104,7 +103,6 @@ struct Plan {
     PlanStatistics statistics;
 };
 
-/// A plan as mapped in another process.
 struct PlanView {
     std::span<const PlannedThread> threads;
     std::span<const Step> steps;
@@ -225,7 +223,6 @@ constexpr std::uint64_t pattern(std::uint32_t slot, std::uint64_t index) noexcep
     return mixed ^ mixed >> 29;
 }
 
-/// Fills a block with the pattern of its slot.
 inline void fill(std::byte* block, std::uint64_t bytes, std::uint32_t slot) noexcept {
     for (std::uint64_t at = 0; at < bytes; at += sizeof(std::uint64_t)) {
         const std::uint64_t word = pattern(slot, at);
@@ -254,7 +251,6 @@ public:
         // Release: pairs with the acquire loads of `wait`.
         if (state_.exchange(given, std::memory_order_release) == slept_on) wake();
     }
-    /// Waits until the signal is given.
     void wait() noexcept {
         // Spins for about 2 µs, the cost of sleeping, because the other thread is mostly near.
         for (int spin = 0; spin < 2000; ++spin) {
@@ -308,9 +304,7 @@ struct PlayCounts {
 
 /// Handlers of failures. Each of them ends the process.
 struct PlayFailures {
-    /// Called when a request failed.
     void (*refused)(std::uint64_t bytes);
-    /// Called when the content of a block has changed.
     void (*overwritten)(const void* block, std::uint64_t bytes);
 };
 

@@ -42,7 +42,6 @@ struct StatOptions {
     std::string kind;
 
     bool has_tables() const noexcept { return devices || !names().empty(); }
-    /// The groups of records that are shown.
     RecordNames names() const {
         if (devices) return {"devices", "device_streams"};
         if (planned) return {"planned"};

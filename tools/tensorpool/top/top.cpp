@@ -213,38 +213,19 @@ chtype attributes_of(Style style) {
     return A_NORMAL;
 }
 
+constexpr std::pair<int, Key> special_keys[] = {
+    {KEY_UP, Key::up},         {KEY_DOWN, Key::down},     {KEY_LEFT, Key::left},
+    {KEY_RIGHT, Key::right},   {KEY_PPAGE, Key::page_up}, {KEY_NPAGE, Key::page_down},
+    {KEY_HOME, Key::first},    {KEY_END, Key::last},      {KEY_ENTER, Key::enter},
+    {'\n', Key::enter},        {'\r', Key::enter},        {'\t', Key::tab},
+    {KEY_BTAB, Key::back_tab}, {27, Key::escape}};
+
 std::optional<KeyPress> to_key(int code) {
-    switch (code) {
-        case KEY_UP:
-            return KeyPress{Key::up};
-        case KEY_DOWN:
-            return KeyPress{Key::down};
-        case KEY_LEFT:
-            return KeyPress{Key::left};
-        case KEY_RIGHT:
-            return KeyPress{Key::right};
-        case KEY_PPAGE:
-            return KeyPress{Key::page_up};
-        case KEY_NPAGE:
-            return KeyPress{Key::page_down};
-        case KEY_HOME:
-            return KeyPress{Key::first};
-        case KEY_END:
-            return KeyPress{Key::last};
-        case KEY_ENTER:
-        case '\n':
-        case '\r':
-            return KeyPress{Key::enter};
-        case '\t':
-            return KeyPress{Key::tab};
-        case KEY_BTAB:
-            return KeyPress{Key::back_tab};
-        case 27:
-            return KeyPress{Key::escape};
-        default:
-            if (code > ' ' && code < 127) return KeyPress{Key::character, static_cast<char>(code)};
-            return std::nullopt;
+    for (const auto& [special, key] : special_keys) {
+        if (special == code) return KeyPress{key};
     }
+    if (code > ' ' && code < 127) return KeyPress{Key::character, static_cast<char>(code)};
+    return std::nullopt;
 }
 
 /// Takes over the screen, and restores it in the destructor. Only one may exist at a time.

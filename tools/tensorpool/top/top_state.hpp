@@ -154,7 +154,6 @@ enum class View : unsigned {
 };
 inline constexpr std::size_t view_count = 13;
 
-/// What there is to know of a view.
 struct ViewInfo {
     char key;
     const char* tab;                              ///< the name, with the key in brackets
@@ -186,10 +185,8 @@ inline const ViewInfo& info_of(View view) {
     return views[static_cast<unsigned>(view)];
 }
 
-/// What the caller has to do after a key.
 enum class Action { nothing, quit, reset_highest, choose_process, update };
 
-/// The cursor and the sort order of one view.
 struct Position {
     std::size_t cursor = 0;  ///< the row
     std::size_t column = 0;  ///< the table is sorted by it
@@ -272,7 +269,6 @@ inline void move(Position& position, const Table& table, std::ptrdiff_t rows) {
         std::clamp<std::ptrdiff_t>(wanted, 0, std::max<std::ptrdiff_t>(last, 0)));
 }
 
-/// Moves to the next or previous view.
 inline Action turn_view(TopState& state, int step) {
     constexpr int count = static_cast<int>(view_count);
     const int next = (static_cast<int>(state.view) + step + count) % count;

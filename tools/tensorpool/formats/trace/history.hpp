@@ -186,7 +186,6 @@ public:
                (lifetime.end == Lifetime::none || lifetime.end > call);
     }
 
-    /// Walks over the blocks in the order of time; see LifetimeOrder.
     template <class Begin, class End>
     void walk(Begin&& begin, End&& end) const {
         order_.walk(begin, end);

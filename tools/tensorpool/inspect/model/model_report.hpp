@@ -116,7 +116,6 @@ struct ModelOptions {
 
 /// Adds --estimate and its options to the command. Requires: `options` outlives the command.
 void add_options(CLI::App& command, ModelOptions& options);
-/// Returns the text about models for the manual.
 std::string manual_text();
 
 /// Returns whether the file is a model, by its first bytes. Returns false if it cannot be opened.
