@@ -64,14 +64,12 @@ target_compile_definitions(snapshot_tests PRIVATE
   TENSORPOOL_SEGMENT_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/segment_corpus")
 
 # So that arena/refused_maps.hpp can refuse memory.
-if(CMAKE_SYSTEM_NAME STREQUAL "Linux")
-  target_link_options(arena_tests PRIVATE -Wl,--wrap=mmap)
-  # So that model_files/old_kernel_linux_test.cpp can be on one.
-  if(TARGET model_files_tests)
-    target_link_options(model_files_tests PRIVATE -Wl,--wrap=madvise)
-  endif()
-  # So that platform/files/trace_output_linux_test.cpp can have more rights.
-  target_link_options(platform_tests PRIVATE -Wl,--wrap=getauxval)
-  # So that trace/held_writes.hpp can hold a thread up, and trace/moved_clock.hpp move the clock.
-  target_link_options(trace_tests PRIVATE -Wl,--wrap=writev,--wrap=clock_gettime)
+target_link_options(arena_tests PRIVATE -Wl,--wrap=mmap)
+# So that model_files/old_kernel_linux_test.cpp can be on one.
+if(TARGET model_files_tests)
+  target_link_options(model_files_tests PRIVATE -Wl,--wrap=madvise)
 endif()
+# So that platform/files/trace_output_linux_test.cpp can have more rights.
+target_link_options(platform_tests PRIVATE -Wl,--wrap=getauxval)
+# So that trace/held_writes.hpp can hold a thread up, and trace/moved_clock.hpp move the clock.
+target_link_options(trace_tests PRIVATE -Wl,--wrap=writev,--wrap=clock_gettime)

@@ -231,7 +231,6 @@ unsigned BucketShard::bring_home(void* const* blocks, unsigned count,
 
 // The lock is released between spans, because the system call for each span is slow.
 void BucketShard::drop_free_pages() noexcept {
-    if (!platform::decommit_keeps_access()) return;
     for (pages::SpanList& list : with_room_.lists()) {
         std::unique_lock lock(mutex_);
         for (std::size_t left = list.size(); left != 0 && !list.empty(); --left) {

@@ -2,6 +2,7 @@
 
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 #include "events/timeline.hpp"
 #include "platform/stacks/program_stack.hpp"
@@ -125,7 +126,7 @@ void write_report(const Misuse& misuse, After after, const char* format,
     const std::size_t length = describe_misuse(misuse, after == After::stop ? "fatal" : "error",
                                                words, here, report.begin(), report.bytes());
     platform::write_to_stderr(report.begin(), length);
-    if (after == After::stop) platform::abort_process();
+    if (after == After::stop) std::abort();
 }
 
 bool goes_on() noexcept {
@@ -175,7 +176,7 @@ void stop_at_misuse(const Misuse& misuse, const char* format, ...) noexcept {
     va_start(arguments, format);
     write_report(misuse, After::stop, format, arguments);
     va_end(arguments);
-    platform::abort_process();
+    std::abort();
 }
 
 }  // namespace tensorpool::events

@@ -37,7 +37,7 @@ public:
     }
 
 private:
-    // The granularity of reservations on Windows. No system has larger pages.
+    // No system has larger pages.
     static constexpr std::size_t unit = std::size_t{64} << 10;
 
     std::byte* begin_ = nullptr;

@@ -70,7 +70,6 @@ void PageMap::clear(PageRun granules) noexcept {
 
 PageRun PageMap::drop(PageRun granules) noexcept {
     // Readers take no lock, so the entries must stay readable at all times.
-    if (!platform::decommit_keeps_access()) return {};
     const std::size_t unit = platform::page_bytes();
     const std::size_t from = base::align_up(granules.first * sizeof(Word), unit);
     const std::size_t to =

@@ -35,8 +35,9 @@ protected:
 struct Span;
 class ServedMemory;
 
-/// The size of the heap's pages. A page of the system consists of a whole number of these (four on
-/// macOS), so runs are rounded to the system's pages when they are committed and decommitted.
+/// The size of the heap's pages. A page of the system consists of a whole number of these (16
+/// where its pages have 64 KiB), so runs are rounded to the system's pages when they are committed
+/// and decommitted.
 inline constexpr std::size_t page_shift = 12;
 inline constexpr std::size_t page_bytes = std::size_t{1} << page_shift;
 /// The pages of a granule, the unit that the address space lends. It is a huge page on x86-64.

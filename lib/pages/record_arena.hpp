@@ -177,11 +177,11 @@ void RecordPool<Record>::drop(Slab& slab) noexcept {
     count_held(std::size_t{0} - slab_bytes);
 }
 
-// Records may be read at any time, so pages are dropped only if dropped pages stay readable.
+// Records may be read at any time: dropped pages stay readable.
 template <class Record>
 void RecordPool<Record>::drop_pages(Slab& slab) noexcept {
     const std::size_t bytes = droppable_bytes();
-    if (bytes == 0 || !platform::decommit_keeps_access()) return;
+    if (bytes == 0) return;
     std::byte* const end = reinterpret_cast<std::byte*>(&slab) + slab_bytes;
     // Its list of free records is discarded, whether or not the system drops the pages.
     slab.free = nullptr;

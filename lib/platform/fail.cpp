@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstdarg>
 #include <cstdio>
+#include <cstdlib>
 
 #include "platform/platform.hpp"
 
@@ -34,7 +35,7 @@ void fail(const char* format, ...) noexcept {
     va_start(arguments, format);
     write_line(format, arguments);
     va_end(arguments);
-    abort_process();
+    std::abort();
 }
 
 void say(const char* format, ...) noexcept {

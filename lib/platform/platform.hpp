@@ -55,9 +55,8 @@ bool release(void* address, std::size_t bytes) noexcept;
 /// false on failure.
 [[nodiscard]] bool commit(void* address, std::size_t bytes) noexcept;
 /// Drops the pages of committed memory, including pages locked by mlockall, and keeps the address
-/// range. The content is lost. The range must be committed again before it is used and then reads
-/// as zeros. Returns false if the system refused: the range is then still committed and keeps the
-/// content of pages that were not yet dropped.
+/// range. The content is lost: it reads as zeros. Returns false if the system refused: the range is
+/// then still committed and keeps the content of pages that were not yet dropped.
 [[nodiscard]] bool decommit(void* address, std::size_t bytes) noexcept;
 /// Makes whole pages of committed memory inaccessible, until they are committed again or reserved
 /// again. They keep their content. Returns false if the system refused: then nothing has changed.
@@ -67,8 +66,6 @@ bool release(void* address, std::size_t bytes) noexcept;
 /// written stays from then on; until then, its content must not be relied on. Returns false if the
 /// system has no such offer.
 [[nodiscard]] bool offer(void* address, std::size_t bytes) noexcept;
-/// Returns whether decommitted memory may still be accessed and passed to `prefault`.
-bool decommit_keeps_access() noexcept;
 /// Resets whole pages of a reservation to the state after their first commit: zeros, not locked,
 /// and without a NUMA policy or a request for huge pages. Returns false if the system refused: then
 /// nothing has changed.
@@ -246,8 +243,6 @@ std::uint64_t thread_time_ns() noexcept;
 const char* environment_variable(const char* name) noexcept;
 /// Writes the whole text to the standard error stream, unbuffered.
 void write_to_stderr(const char* text, std::size_t bytes) noexcept;
-/// Ends the process immediately and abnormally, as a failed check does.
-[[noreturn]] void abort_process() noexcept;
 
 /// Returns a word of 1 that is 0 in every child of this process that has its own memory, whether or
 /// not the handlers of a fork were called: clone(2) and _Fork call none. The word is never freed.
@@ -276,18 +271,6 @@ bool remove_guard(void* address, std::size_t bytes) noexcept;
 
 /// Returns bits that other programs cannot predict.
 std::uint64_t random_bits() noexcept;
-
-/// A key of the system under which each thread stores a value. The system has few keys.
-using ThreadKey = unsigned long;
-
-/// Makes a key. When a thread that has a value under the key ends, `run_exit_handler(value)` is
-/// called on that thread. Returns false if the system has no more keys.
-[[nodiscard]] bool make_thread_key(ThreadKey& key) noexcept;
-/// Sets the calling thread's value. Returns false on failure.
-[[nodiscard]] bool set_thread_key(ThreadKey key, void* value) noexcept;
-
-/// Called for each key of an ending thread; `value` is never nullptr. Defined in thread_exit.cpp.
-void run_exit_handler(void* value) noexcept;
 
 /// What a thread did when it faulted.
 enum class FaultAccess : std::uint8_t { unknown, read, write };

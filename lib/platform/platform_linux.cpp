@@ -8,7 +8,9 @@
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
+
 #include <climits>
+#include <cstdlib>
 #include <new>
 
 #include "platform/files/system_files_linux.hpp"
@@ -140,10 +142,6 @@ bool commit_anew(void* address, std::size_t bytes) noexcept {
     probe_mapping(address, bytes);
     // After mlockall(MCL_FUTURE) it has its pages already, and they are locked.
     (void)decommit(address, bytes);
-    return true;
-}
-
-bool decommit_keeps_access() noexcept {
     return true;
 }
 
@@ -322,7 +320,7 @@ bool move_memory(void* to, void* from, std::size_t bytes) noexcept {
             undo_move(static_cast<char*>(to), static_cast<char*>(from), bytes);
         // Kernels up to 6.16 unmap the target before they look at what is to move. Where nothing is
         // unmapped, it is right without a new mapping, for which there may be no room.
-        if (!commit_anew(to, bytes) && mapped != bytes) abort_process();
+        if (!commit_anew(to, bytes) && mapped != bytes) std::abort();
         return false;
     }
     // If this fails, the old range stays a mapping of its own, which is also correct.

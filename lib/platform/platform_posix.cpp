@@ -1,4 +1,4 @@
-// The implementation that Linux and macOS share.
+// What POSIX has. The rest is in platform_linux.cpp.
 
 #include <poll.h>
 #include <sys/mman.h>
@@ -58,8 +58,8 @@ void* reserve(std::size_t bytes, std::size_t alignment) noexcept {
     const std::size_t whole = base::align_up(bytes, unit);
     const std::size_t requested = whole + (std::max(alignment, unit) - unit);
     if (bytes == 0 || whole < bytes || requested < whole) return nullptr;
-    // Memory that is not writable is not counted, even if the system never overcommits. On other
-    // systems MAP_NORESERVE keeps it uncounted after it is committed: only touched pages count.
+    // Memory that is not writable is not counted, even if the system never overcommits. Elsewhere
+    // MAP_NORESERVE keeps it uncounted after it is committed: only touched pages count.
     void* const begin =
         mmap(nullptr, requested, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (begin == MAP_FAILED) return nullptr;
@@ -139,11 +139,7 @@ std::uint64_t thread_time_ns() noexcept {
 }
 
 const char* environment_variable(const char* name) noexcept {
-#ifdef __linux__
     return secure_getenv(name);
-#else
-    return issetugid() != 0 ? nullptr : std::getenv(name);
-#endif
 }
 
 void write_to_stderr(const char* text, std::size_t bytes) noexcept {
@@ -156,10 +152,6 @@ void write_to_stderr(const char* text, std::size_t bytes) noexcept {
         text += written;
         bytes -= static_cast<std::size_t>(written);
     }
-}
-
-void abort_process() noexcept {
-    std::abort();
 }
 
 }  // namespace tensorpool::platform

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <cerrno>
-
-#ifndef _WIN32
 #include <pthread.h>
-#endif
+
+#include <cerrno>
 
 namespace tensorpool::platform {
 
@@ -14,15 +12,9 @@ namespace tensorpool::platform {
 /// destructor would release them.
 class SystemCalls {
 public:
-    SystemCalls() noexcept {
-#ifndef _WIN32
-        pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &could_cancel_);
-#endif
-    }
+    SystemCalls() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &could_cancel_); }
     ~SystemCalls() {
-#ifndef _WIN32
         pthread_setcancelstate(could_cancel_, nullptr);
-#endif
         errno = errno_before_;
     }
     SystemCalls(const SystemCalls&) = delete;

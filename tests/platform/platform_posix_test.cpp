@@ -248,9 +248,5 @@ TEST(Environment, ReturnsValueOrNull) {
     EXPECT_EQ(environment_variable("TENSORPOOL_PLATFORM_TEST"), nullptr);
 }
 
-TEST(AbortProcess, Aborts) {
-    EXPECT_EXIT(abort_process(), ::testing::KilledBySignal(SIGABRT), "");
-}
-
 }  // namespace
 }  // namespace tensorpool::platform

@@ -65,11 +65,7 @@ inline bool is_below(std::uintptr_t address, const std::atomic<std::uintptr_t>& 
 
 /// Declares that control does not reach the call, so that the compiler can drop a test.
 [[noreturn]] inline void unreachable() noexcept {
-#if defined(_MSC_VER)
-    __assume(false);
-#else
     __builtin_unreachable();
-#endif
 }
 
 /// The free blocks of one thread for one pool. Only that thread calls these functions.

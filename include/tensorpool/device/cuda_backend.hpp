@@ -33,8 +33,7 @@ class CudaState;
 /// functions return not_supported.
 class TENSORPOOL_API CudaBackend final : public Backend {
 public:
-    /// Makes a backend of the system's driver: "libcuda.so.1", on Windows "nvcuda.dll". Throws
-    /// std::bad_alloc.
+    /// Makes a backend of the system's driver: "libcuda.so.1". Throws std::bad_alloc.
     CudaBackend();
     /// Makes a backend of another library with the driver's functions, given by name or path. The
     /// library is never unloaded. Throws std::bad_alloc.

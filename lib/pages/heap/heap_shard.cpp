@@ -103,7 +103,7 @@ void HeapShard::touch_free() noexcept {
                 [this](Span& extent) { common_.fresh.request_huge_pages(extent); });
         }
         const std::span<const PageRun> found = extents_.hot().lowest_from(from, runs);
-        if (platform::decommit_keeps_access()) lock.unlock();
+        lock.unlock();
         for (const PageRun& run : found) {
             platform::prefault(space_.address_of(run.first), bytes_of(run.count));
         }

@@ -3,7 +3,7 @@
 #include <csignal>
 #include <mutex>
 
-#if defined(__linux__) && defined(__x86_64__)
+#ifdef __x86_64__
 #include <ucontext.h>
 #endif
 
@@ -22,7 +22,7 @@ const struct sigaction& former_of(int signal) noexcept {
 }
 
 FaultAccess access_of(const void* context) noexcept {
-#if defined(__linux__) && defined(__x86_64__)
+#ifdef __x86_64__
     // Bit 1 of the page fault's error code: Intel's manual, volume 3, "Page-fault exception".
     constexpr long long is_write = 2;
     const auto& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;

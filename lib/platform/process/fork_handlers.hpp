@@ -71,9 +71,9 @@ private:
 
 /// Sets handlers that are called around each fork, on the thread that forks: `before` and
 /// `after_in_parent` in the parent, `after_in_child` in the child. A place is set once; later calls
-/// leave it unchanged. May be called on any thread, while the library is loaded or later. Does
-/// nothing on systems without fork. Returns false if the system has no memory or another thread is
-/// setting the same place: the caller should try again later.
+/// leave it unchanged. May be called on any thread, while the library is loaded or later. Returns
+/// false if the system has no memory or another thread is setting the same place: the caller should
+/// try again later.
 [[nodiscard]] bool set_fork_handlers(ForkStage place, void (*before)(), void (*after_in_parent)(),
                                      void (*after_in_child)()) noexcept;
 

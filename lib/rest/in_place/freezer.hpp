@@ -266,7 +266,7 @@ private:
     }
     void try_set_up(bool system_calls_may_fail) {
         source_ = platform::open_fault_source(max_scope_);
-        if (source_.scope == FaultScope::none || !platform::decommit_keeps_access()) {
+        if (source_.scope == FaultScope::none) {
             throw FreezeError(no_faults);
         }
         if (source_.scope == FaultScope::user_mode && !system_calls_may_fail) {

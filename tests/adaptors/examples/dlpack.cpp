@@ -10,11 +10,7 @@
 
 #include <tensorpool/dlpack.hpp>
 
-#ifdef _WIN32
-#define EXAMPLE_API extern "C" __declspec(dllexport)
-#else
 #define EXAMPLE_API extern "C" __attribute__((visibility("default")))
-#endif
 
 using FloatTensor = tensorpool::DlpackTensor<const float>;
 

@@ -200,8 +200,7 @@ TEST_P(PageHeapNthFailure, LeaksNothingAndTheHeapWorks) {
     FAIL() << "more calls than expected";
 }
 
-// On systems with larger pages, such as macOS, only pages that lie entirely in a free run are
-// dropped.
+// On systems with larger pages, only pages that lie entirely in a free run are dropped.
 TEST(PageHeapFailures, PartsOfLargerSystemPagesAreNotAssumedZero) {
     EXPECT_TRUE(holds_in_child([] {
         TestHeap heap;

@@ -12,5 +12,14 @@ TEST(DynamicLibrary, ReportsWhyLibraryCannotBeLoaded) {
         << library.problem();
 }
 
+TEST(DynamicLibrary, FindsOnlyFunctionsOfLibrary) {
+    DynamicLibrary library;
+    ASSERT_TRUE(library.open("libm.so.6")) << library.problem();
+    const auto root = reinterpret_cast<double (*)(double)>(library.find("sqrt"));
+    ASSERT_NE(root, nullptr);
+    EXPECT_EQ(root(49.0), 7.0);
+    EXPECT_EQ(library.find("no_such_function_of_libm"), nullptr);
+}
+
 }  // namespace
 }  // namespace tensorpool::platform

@@ -5,29 +5,12 @@
 #include "platform/platform.hpp"
 #include "platform/system_calls.hpp"
 
-#if __has_include(<sys/random.h>)
-#include <sys/random.h>
-#endif
-
 namespace tensorpool::platform {
 namespace {
 
-#ifdef __linux__
 // Of <asm-generic/mman-common.h> since Linux 6.13; this C library does not have them yet.
 constexpr int advice_guard_install = 102;
 constexpr int advice_guard_remove = 103;
-
-bool advise(void* address, std::size_t bytes, int advice) noexcept {
-    return madvise(address, bytes, advice) == 0;
-}
-#else
-constexpr int advice_guard_install = 0;
-constexpr int advice_guard_remove = 0;
-
-bool advise(void*, std::size_t, int) noexcept {
-    return false;
-}
-#endif
 
 // How pages got guards: by advice, and by mprotect where the kernel knows no such advice or the
 // pages were locked. Relaxed: a thread that removes a guard has been told of it by the thread that
@@ -39,7 +22,7 @@ constinit std::atomic<bool> any_protected = false;
 
 bool install_guard(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    if (advise(address, bytes, advice_guard_install)) {
+    if (madvise(address, bytes, advice_guard_install) == 0) {
         any_advised.store(true, std::memory_order_relaxed);
         return true;
     }
@@ -50,7 +33,7 @@ bool install_guard(void* address, std::size_t bytes) noexcept {
 // Which of both ways protects these pages is not known, so both are undone.
 bool remove_guard(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
-    const bool advised = advise(address, bytes, advice_guard_remove);
+    const bool advised = madvise(address, bytes, advice_guard_remove) == 0;
     if (!advised && any_advised.load(std::memory_order_relaxed)) return false;
     if (!any_protected.load(std::memory_order_relaxed)) return advised;
     return mprotect(address, bytes, PROT_READ | PROT_WRITE) == 0;
