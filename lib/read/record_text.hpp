@@ -5,7 +5,17 @@
 /// The texts of records, whatever their kind.
 namespace tensorpool::read {
 
-/// Returns a JSON object.
+/// Formats `[item,item]`, with the items that `json_of` returns.
+template <class Items, class JsonOf>
+std::string json_list(const Items& items, JsonOf json_of) {
+    std::string out = "[";
+    for (const auto& item : items) {
+        if (out.size() > 1) out += ',';
+        out += json_of(item);
+    }
+    return out + ']';
+}
+
 std::string json_of(const statistics::RecordTable& table, const RecordGroup::Record& record);
 /// Returns a report for people: a headline, then a line for each value that is not 0.
 std::string report_of(const RecordGroup& group);
@@ -13,7 +23,6 @@ std::string report_of(const RecordGroup& group);
 std::string json_members(const statistics::RecordTable& table,
                          std::span<const std::uint64_t> values);
 
-/// A record in a tree.
 struct Position {
     std::size_t index = 0;
     std::size_t depth = 0;

@@ -7,7 +7,6 @@
 
 namespace tensorpool::read {
 
-/// Why a segment cannot be read.
 struct SegmentProblem {
     AttachFailure failure;
     std::string what;  // what was found, and advice

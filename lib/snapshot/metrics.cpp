@@ -3,7 +3,6 @@
 #include "base/report_text.hpp"
 #include "platform/platform.hpp"
 #include "read/record_families.hpp"
-#include "snapshot/process_table.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/sums/pool_tables.hpp"
 #include "statistics/sums/steady_sources.hpp"
@@ -44,7 +43,6 @@ RecordGroup::Record record_of(const PoolStatistics& pool) {
     return record;
 }
 
-/// One process, with its records.
 struct Process {
     explicit Process(const ProcessSnapshot& from)
         : snapshot(from),

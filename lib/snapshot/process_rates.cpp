@@ -1,6 +1,5 @@
-#include <algorithm>
-
 #include "base/report_text.hpp"
+#include "read/record_text.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/sums/steady_sources.hpp"
 
@@ -104,26 +103,23 @@ struct Interval {
     }
 };
 
-std::string members_of(const PoolRates& rates) {
+std::string pool_json(const PoolRates& rates) {
     std::string out = "{\"pool\":" + std::to_string(rates.pool);
     for (const auto& [name, value, total] : pool_rates) {
         out += ',' + base::quoted(name) + ':' + base::number_text(rates.*value);
     }
-    return out;
+    return out + '}';
 }
 
 std::string json_of(const std::vector<RecordRates>& all, double seconds) {
-    std::string out = "[";
-    for (const RecordRates& rates : all) {
-        if (out.size() > 1) out += ',';
-        out += '{' + base::quoted(rates.of.c_str()) + ':' + std::to_string(rates.id) +
-               ",\"seconds\":" + base::number_text(seconds);
+    return read::json_list(all, [&](const RecordRates& rates) {
+        std::string out = '{' + base::quoted(rates.of.c_str()) + ':' + std::to_string(rates.id) +
+                          ",\"seconds\":" + base::number_text(seconds);
         for (const auto& [name, value] : rates.values) {
             out += ',' + base::quoted(name.c_str()) + ':' + base::number_text(value);
         }
-        out += '}';
-    }
-    return out + ']';
+        return out + '}';
+    });
 }
 
 }  // namespace
@@ -144,12 +140,10 @@ ProcessRates difference(const ProcessSnapshot& older, const ProcessSnapshot& new
 }
 
 std::string to_json(const ProcessRates& rates) {
-    std::string pools;
-    for (const PoolRates& pool : rates.pools)
-        pools += (pools.empty() ? "" : ",") + members_of(pool) + '}';
     return "{\"seconds\":" + base::number_text(rates.seconds) +
-           ",\"minor_faults\":" + base::number_text(rates.minor_faults) + ",\"pools\":[" + pools +
-           "],\"devices\":" + json_of(rates.devices, rates.seconds) +
+           ",\"minor_faults\":" + base::number_text(rates.minor_faults) +
+           ",\"pools\":" + read::json_list(rates.pools, pool_json) +
+           ",\"devices\":" + json_of(rates.devices, rates.seconds) +
            ",\"planned\":" + json_of(rates.planned, rates.seconds) + '}';
 }
 

@@ -17,25 +17,43 @@ using read::SegmentView;
 /// The indices of a pool's counters records.
 using CounterIndices = std::span<const std::size_t>;
 
+std::uint64_t value_of(const Counter& counter) noexcept {
+    return counter.load(std::memory_order_relaxed);
+}
+
 /// Finds which counters belong to which pool. Reads each counters record once, whatever it
 /// contains.
 class CountersByPool {
 public:
-    explicit CountersByPool(const SegmentImage& image);
+    explicit CountersByPool(const SegmentImage& image) {
+        std::vector<std::pair<std::uint64_t, std::size_t>> found;
+        for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
+            const std::uint64_t pool = value_of(image.records<CountersRecord>()[index].pool);
+            if (pool != 0) found.emplace_back(pool, index);
+        }
+        std::sort(found.begin(), found.end());
+        for (const auto& [pool, index] : found) {
+            pools_.push_back(pool);
+            indices_.push_back(index);
+        }
+        taken_.resize(indices_.size());
+    }
     /// Returns the counters of a pool. Each record is returned once: if several pools have the same
     /// number, the first one gets the records. A process that overwrites its segment therefore
     /// cannot make a reader sum the same records for each pool.
-    CounterIndices take(std::uint64_t pool) noexcept;
+    CounterIndices take(std::uint64_t pool) noexcept {
+        const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
+        const auto begin = static_cast<std::size_t>(first - pools_.begin());
+        if (first == last || taken_[begin]) return {};
+        taken_[begin] = true;
+        return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
+    }
 
 private:
     std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
     std::vector<std::size_t> indices_;
     std::vector<bool> taken_;
 };
-
-std::uint64_t value_of(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
 
 /// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
 unsigned series_of(const CountersRecord& record) noexcept {
@@ -52,28 +70,6 @@ void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
     thread.deallocations += value_of(counted.large.deallocations);
     thread.allocations += value_of(counted.large.allocations);
     thread.parked_bytes += parked_bytes_of(counted, series);
-}
-
-CountersByPool::CountersByPool(const SegmentImage& image) {
-    std::vector<std::pair<std::uint64_t, std::size_t>> found;
-    for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
-        const std::uint64_t pool = value_of(image.records<CountersRecord>()[index].pool);
-        if (pool != 0) found.emplace_back(pool, index);
-    }
-    std::sort(found.begin(), found.end());
-    for (const auto& [pool, index] : found) {
-        pools_.push_back(pool);
-        indices_.push_back(index);
-    }
-    taken_.resize(indices_.size());
-}
-
-CounterIndices CountersByPool::take(std::uint64_t pool) noexcept {
-    const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
-    const auto begin = static_cast<std::size_t>(first - pools_.begin());
-    if (first == last || taken_[begin]) return {};
-    taken_[begin] = true;
-    return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
 }
 
 /// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended
@@ -214,6 +210,115 @@ ProcessSnapshot snapshot_in(SegmentView& view) {
     return statistics;
 }
 
+double blocks_of(std::uint64_t units) noexcept {
+    return static_cast<double>(units) / SiteRecord::block_units;
+}
+
+/// What is left of a total. The process may have freed more between two loads.
+std::uint64_t rest(std::uint64_t total, std::uint64_t part) noexcept {
+    return total - std::min(total, part);
+}
+
+/// Gives each frame that occurs a number.
+class Frames {
+public:
+    Frames(const SegmentImage& image, std::vector<ProfileFrame>& frames)
+        : names_(image.records<FrameNameRecord>()), frames_(frames) {}
+
+    std::uint32_t number_of(std::uint64_t word) {
+        const auto [at, is_new] =
+            numbers_.try_emplace(word, static_cast<std::uint32_t>(frames_.size()));
+        if (is_new) frames_.push_back(frame_of(word));
+        return at->second;
+    }
+
+private:
+    ProfileFrame frame_of(std::uint64_t word) const {
+        constexpr unsigned bits = SiteRecord::offset_bits;
+        const std::uint64_t name = word >> bits;
+        ProfileFrame frame{.module = {}, .offset = word & ((std::uint64_t{1} << bits) - 1)};
+        if (name == 0 || name > names_.size()) return frame;
+        char text[FrameNameRecord::bytes];
+        load_text(names_[name - 1].words, text);
+        frame.module = text;
+        return frame;
+    }
+
+    std::span<const FrameNameRecord> names_;
+    std::vector<ProfileFrame>& frames_;
+    std::map<std::uint64_t, std::uint32_t> numbers_;  // another process chooses the keys
+};
+
+ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames& frames) {
+    ProfileSite site;
+    const std::uint64_t freed_bytes = frees.freed_bytes.load(std::memory_order_acquire);
+    const std::uint64_t freed_blocks = frees.freed_blocks.load(std::memory_order_acquire);
+    site.id = value_of(record.id);
+    site.samples = value_of(record.samples);
+    site.allocated_bytes = value_of(record.allocated_bytes);
+    site.live_bytes = rest(site.allocated_bytes, freed_bytes);
+    const std::uint64_t allocated_blocks = value_of(record.allocated_blocks);
+    site.allocated_blocks = blocks_of(allocated_blocks);
+    site.live_blocks = blocks_of(rest(allocated_blocks, freed_blocks));
+    site.peak_bytes = value_of(record.peak_bytes);
+    site.peak_blocks = blocks_of(value_of(record.peak_blocks));
+    for (std::size_t i = 0; i != ProfileSite::lifetime_count; ++i) {
+        site.lifetimes[i] = blocks_of(value_of(record.lifetimes[i]));
+    }
+    const auto count =
+        std::min<std::uint64_t>(value_of(record.frame_count), SiteRecord::max_frames);
+    for (std::uint64_t i = 0; i != count; ++i) {
+        site.stack.push_back(frames.number_of(value_of(record.frames[i])));
+    }
+    return site;
+}
+
+/// Limits estimates by what pools counted, in proportion: live bytes by those in use, and those
+/// allocated by those requested. Pools that count apart from the segment are added to it only from
+/// time to time, so they set no limit.
+void limit_to_counters(HeapProfile& profile, const ProcessSnapshot& counted,
+                       std::uint64_t requested_before) {
+    if (counted.pools.empty() || counted.left_out.at("pools") != 0) return;
+    std::uint64_t in_use = 0;
+    std::uint64_t requested = requested_before;
+    for (const PoolStatistics& pool : counted.pools) {
+        in_use += pool.in_use_bytes;
+        requested += pool.requested_bytes;
+    }
+    const auto sum = [&](auto bytes_of) {
+        double bytes = 0;
+        for (const ProfileSite& site : profile.sites) bytes += static_cast<double>(bytes_of(site));
+        return bytes;
+    };
+    const auto part = [](double most, double bytes) { return bytes <= most ? 1 : most / bytes; };
+    const auto freed_by = [](const ProfileSite& site) {
+        return site.allocated_bytes - site.live_bytes;
+    };
+    const double all_live = sum([](const ProfileSite& site) { return site.live_bytes; });
+    const double live = part(static_cast<double>(std::min(in_use, requested)), all_live);
+    const double freed = part(static_cast<double>(requested) - live * all_live, sum(freed_by));
+    for (ProfileSite& site : profile.sites) {
+        const double freed_bytes = freed * static_cast<double>(freed_by(site));
+        const double freed_blocks = freed * (site.allocated_blocks - site.live_blocks);
+        site.live_bytes = static_cast<std::uint64_t>(live * static_cast<double>(site.live_bytes));
+        site.live_blocks *= live;
+        site.allocated_bytes = site.live_bytes + static_cast<std::uint64_t>(freed_bytes);
+        site.allocated_blocks = site.live_blocks + freed_blocks;
+    }
+}
+
+void take_peak_of_now(HeapProfile& profile) {
+    std::uint64_t live_bytes = 0;
+    for (const ProfileSite& site : profile.sites) live_bytes += site.live_bytes;
+    if (live_bytes <= profile.peak_bytes) return;
+    profile.peak_bytes = live_bytes;
+    profile.peak_unix_ns = profile.time_unix_ns;
+    for (ProfileSite& site : profile.sites) {
+        site.peak_bytes = site.live_bytes;
+        site.peak_blocks = site.live_blocks;
+    }
+}
+
 }  // namespace
 
 std::optional<SegmentProblem> read_segment(SegmentView& view, ProcessSnapshot& to) {
@@ -234,6 +339,37 @@ void add_facts(ProcessSnapshot& to, bool is_visible) {
     to.process_name = facts->name;
     to.minor_faults = facts->minor_faults;
     to.resident_bytes = facts->resident_bytes;
+}
+
+static_assert(ProfileSite::lifetime_count == SiteRecord::lifetime_count);
+
+std::optional<read::SegmentProblem> read_heap_profile(read::SegmentView& view, HeapProfile& to) {
+    if (auto problem = view.refresh()) return problem;
+    const SegmentHeader& header = view.later().header();
+    char text[Name::bytes];
+    load_name(header.process_name, text);
+    to.process_name = text;
+    to.interval = value_of(header.profile.interval);
+    to.lost_samples = value_of(header.profile.lost_samples);
+    to.peak_bytes = value_of(header.profile.peak_bytes);
+    to.peak_unix_ns = value_of(header.profile.peak_unix_ns);
+    const std::uint64_t distances = value_of(header.profile.distances);
+    const std::uint64_t requested_before = value_of(header.profile.requested_bytes_of_ended_pools);
+    std::uint64_t samples = 0;
+    Frames frames(view.later(), to.frames);
+    const auto earlier = view.earlier().records<SiteRecord>();
+    const auto later = view.later().records<SiteRecord>();
+    for (std::size_t i = 0; i != std::min(earlier.size(), later.size()); ++i) {
+        if (value_of(later[i].samples) == 0) continue;
+        to.sites.push_back(read_site(earlier[i], later[i], frames));
+        samples += to.sites.back().samples;
+    }
+    if (samples != 0) to.mean_distance = distances / samples;
+    ProcessSnapshot counted;
+    if (auto problem = read_segment(view, counted)) return problem;
+    limit_to_counters(to, counted, requested_before);
+    take_peak_of_now(to);
+    return std::nullopt;
 }
 
 }  // namespace tensorpool::snapshots

@@ -1,9 +1,6 @@
-#include <tensorpool/process_snapshot.hpp>
-
 #include <mutex>
 
 #include "base/never_destroyed.hpp"
-#include "platform/platform.hpp"
 #include "read/segment_finder.hpp"
 #include "snapshot/segment_snapshot.hpp"
 #include "statistics/sums/steady_sources.hpp"
@@ -22,7 +19,18 @@ class ThreadNames {
 public:
     /// Fills in the names. `now_ns` is the time of any monotonic clock. Throws std::bad_alloc.
     void put_into(std::vector<ThreadStatistics>& threads, std::uint64_t process,
-                  std::uint64_t now_ns);
+                  std::uint64_t now_ns) {
+        if (now_ns - since_ns_ >= period_ns) {
+            names_.clear();
+            since_ns_ = now_ns;
+        }
+        for (ThreadStatistics& thread : threads) {
+            if (thread.thread == 0) continue;
+            const auto [known, is_new] = names_.try_emplace(thread.thread);
+            if (is_new) known->second = platform::thread_name(process, thread.thread);
+            thread.name = known->second;
+        }
+    }
 
 private:
     static constexpr std::uint64_t period_ns = 1'000'000'000;
@@ -31,27 +39,27 @@ private:
     std::map<std::uint64_t, std::string> names_;
 };
 
-void ThreadNames::put_into(std::vector<ThreadStatistics>& threads, std::uint64_t process,
-                           std::uint64_t now_ns) {
-    if (now_ns - since_ns_ >= period_ns) {
-        names_.clear();
-        since_ns_ = now_ns;
-    }
-    for (ThreadStatistics& thread : threads) {
-        if (thread.thread == 0) continue;
-        const auto [known, is_new] = names_.try_emplace(thread.thread);
-        if (is_new) known->second = platform::thread_name(process, thread.thread);
-        thread.name = known->second;
-    }
-}
-
 /// Remembers which processes hold a segment whose descriptor they closed. Finding that out requires
 /// reading all mappings of a process, which would be too slow for a program that lists the
 /// processes each second. Thread-safe.
 class ClosedSegments {
 public:
     /// Returns a result that is at most half a minute old. Throws std::bad_alloc.
-    bool holds(std::uint64_t process, std::uint64_t now_ns);
+    bool holds(std::uint64_t process, std::uint64_t now_ns) {
+        const std::lock_guard guard(mutex_);
+        if (now_ns - cleared_ns_ >= period_ns) {
+            std::erase_if(
+                seen_, [&](const auto& one) { return now_ns - one.second.since_ns >= period_ns; });
+            cleared_ns_ = now_ns;
+        }
+        const auto known = seen_.find(process);
+        if (known != seen_.end() && now_ns - known->second.since_ns < period_ns) {
+            return known->second.holds;
+        }
+        const bool holds = has_closed_segment(process);
+        seen_[process] = {now_ns, holds};
+        return holds;
+    }
 
 private:
     static constexpr std::uint64_t period_ns = 30'000'000'000;
@@ -64,22 +72,6 @@ private:
     std::uint64_t cleared_ns_ = 0;
     std::map<std::uint64_t, Seen> seen_;
 };
-
-bool ClosedSegments::holds(std::uint64_t process, std::uint64_t now_ns) {
-    const std::lock_guard guard(mutex_);
-    if (now_ns - cleared_ns_ >= period_ns) {
-        std::erase_if(seen_,
-                      [&](const auto& one) { return now_ns - one.second.since_ns >= period_ns; });
-        cleared_ns_ = now_ns;
-    }
-    const auto known = seen_.find(process);
-    if (known != seen_.end() && now_ns - known->second.since_ns < period_ns) {
-        return known->second.holds;
-    }
-    const bool holds = has_closed_segment(process);
-    seen_[process] = {now_ns, holds};
-    return holds;
-}
 
 std::uint64_t value_of(const Counter& counter) noexcept {
     return counter.load(std::memory_order_relaxed);

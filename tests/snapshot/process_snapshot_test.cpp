@@ -5,7 +5,7 @@
 
 #include <tensorpool/process_snapshot.hpp>
 
-#include "snapshot/process_table.hpp"
+#include "snapshot/typed_records.hpp"
 #include "statistics/json.hpp"
 
 namespace tensorpool {

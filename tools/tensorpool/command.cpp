@@ -1,13 +1,9 @@
 #include "command.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <exception>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
 #include "help/help_text.hpp"
 

@@ -1,5 +1,5 @@
 # The subcommands in the order of the help, each with its folder if that has another name. `manual` is hidden.
-# A folder defines `CLI::App* add_<name>(CLI::App&, Settings&)`, with which the subcommand adds itself to the
+# A folder defines `void add_<name>(CLI::App&, Settings&)`, with which the subcommand adds itself to the
 # command line. Its help, its manual page and its completion follow from that.
 set(TENSORPOOL_SUBCOMMANDS
   ls:stat
@@ -24,7 +24,7 @@ set(TENSORPOOL_SUBCOMMANDS
 # tensorpool_write_subcommands(FILE SUBCOMMAND...): writes a source that adds these subcommands.
 function(tensorpool_write_subcommands file)
   list(TRANSFORM ARGN REPLACE ":.*" "")
-  list(TRANSFORM ARGN REPLACE "(.+)" "CLI::App* add_\\1(CLI::App& app, Settings& settings)" OUTPUT_VARIABLE declarations)
+  list(TRANSFORM ARGN REPLACE "(.+)" "void add_\\1(CLI::App& app, Settings& settings)" OUTPUT_VARIABLE declarations)
   list(TRANSFORM ARGN REPLACE "(.+)" "add_\\1(app, settings)" OUTPUT_VARIABLE calls)
   list(JOIN declarations ";\n" declarations)
   list(JOIN calls ";\n    " calls)

@@ -1,4 +1,4 @@
-#include "export/pickle_writer.hpp"
+#include "export/formats.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "replay/play.hpp"
+#include "replay/plan.hpp"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,6 @@
 
 #include "made_recording.hpp"
 #include "replay/allocator_task.hpp"
-#include "replay/plan.hpp"
 #include "support/process_metrics.hpp"
 
 namespace tensorpool::command::replay {

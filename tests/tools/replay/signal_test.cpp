@@ -1,4 +1,4 @@
-#include "replay/play.hpp"
+#include "replay/plan.hpp"
 
 #include <gtest/gtest.h>
 

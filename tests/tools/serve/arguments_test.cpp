@@ -1,4 +1,4 @@
-#include "serve/http/gate.hpp"
+#include "serve/http/http_server.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "top/top_data.hpp"
+#include "top/top_state.hpp"
 
 namespace tensorpool::command {
 

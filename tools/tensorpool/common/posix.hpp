@@ -3,12 +3,16 @@
 /// @file
 /// File descriptors, signals and arguments of processes.
 
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <ctime>
 #include <span>
 #include <string>
 #include <utility>
@@ -38,12 +42,6 @@ private:
     int number_ = -1;
 };
 
-/// Opens a regular file for reading. It looks at the type first, because opening a device may have
-/// effects. If the file is replaced then, opening it neither blocks nor sets the controlling
-/// terminal. Returns none if that fails, with the reason in `errno`; it is 0 for another type of
-/// file.
-Descriptor open_regular_file(const std::string& path) noexcept;
-
 /// Writes all of `bytes`. Returns whether that succeeded; if not, `errno` is the reason.
 inline bool write_all(const Descriptor& file, std::span<const std::byte> bytes) noexcept {
     while (!bytes.empty()) {
@@ -68,21 +66,47 @@ inline std::vector<char*> null_ended(std::vector<std::string>& texts) {
 /// that creates them.
 class EndSignals {
 public:
-    EndSignals();
-    ~EndSignals();
+    EndSignals() {
+        sigemptyset(&signals_);
+        for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&signals_, signal);
+        pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+    }
+    ~EndSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
     EndSignals(const EndSignals&) = delete;
     EndSignals& operator=(const EndSignals&) = delete;
 
-    /// Waits until one of the signals arrives.
-    void wait() const;
+    void wait() const {
+        int signal = 0;
+        while (sigwait(&signals_, &signal) != 0) {
+        }
+    }
     /// Sleeps for `time`, or until one of the signals arrives. Returns whether one has arrived, now
     /// or before.
-    bool come_within(std::chrono::nanoseconds time);
+    bool come_within(std::chrono::nanoseconds time) {
+        using std::chrono::seconds;
+        const auto whole = std::chrono::duration_cast<seconds>(std::max(time, time.zero()));
+        const timespec span{.tv_sec = whole.count(),
+                            .tv_nsec = (std::max(time, time.zero()) - whole).count()};
+        if (sigtimedwait(&signals_, nullptr, &span) > 0) came_ = true;
+        return came_;
+    }
 
 private:
     sigset_t signals_{};
     sigset_t before_{};
     bool came_ = false;
 };
+
+/// Opens a regular file for reading. It looks at the type first, because opening a device may have
+/// effects. If the file is replaced then, opening it neither blocks nor sets the controlling
+/// terminal. Returns none if that fails, with the reason in `errno`; it is 0 for another type of
+/// file.
+inline Descriptor open_regular_file(const std::string& path) noexcept {
+    struct stat about {};
+    if (::stat(path.c_str(), &about) != 0) return {};
+    errno = 0;
+    if (!S_ISREG(about.st_mode)) return {};
+    return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
 
 }  // namespace tensorpool::command

@@ -12,7 +12,6 @@
 
 namespace tensorpool::command {
 
-/// Exit status of the command.
 enum ExitCode : int {
     success = 0,
     finding = 1,      ///< a check failed, or the work could not be done

@@ -20,7 +20,6 @@ std::vector<std::size_t> widths_of(const Table& table) {
     return widths;
 }
 
-/// The total width of columns of these widths.
 std::size_t sum(const std::vector<std::size_t>& widths) {
     if (widths.empty()) return 0;
     return std::accumulate(widths.begin(), widths.end(), gap * (widths.size() - 1));

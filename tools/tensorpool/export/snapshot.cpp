@@ -1,11 +1,9 @@
 // Writes PyTorch's memory snapshot. The entries that its viewers require were taken from
 // torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js.
 
-#include <algorithm>
 #include <utility>
 
 #include "export/formats.hpp"
-#include "export/pickle_writer.hpp"
 #include "formats/symbols/frame_names.hpp"
 
 namespace tensorpool::command::export_ {

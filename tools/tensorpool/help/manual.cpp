@@ -1,10 +1,7 @@
 #include "help/help_text.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <fstream>
-#include <memory>
 #include <sstream>
 
 #include <tensorpool/metrics.hpp>
@@ -342,14 +339,13 @@ std::string paragraphs(std::string_view text) {
     return made.end();
 }
 
-CLI::App* add_manual(CLI::App& app, Settings& settings) {
+void add_manual(CLI::App& app, Settings& settings) {
     const auto folder = std::make_shared<std::string>();
     CLI::App* const command = add_subcommand(
         app, settings, {"manual", "Write the manual pages and the bash completion", "", ""},
         [&app, &settings, folder] { return write_manual(app, settings, *folder); });
     command->group("");
     command->add_option("folder", *folder, "The folder to write to")->required();
-    return command;
 }
 
 }  // namespace tensorpool::command

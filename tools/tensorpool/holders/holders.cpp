@@ -1,9 +1,5 @@
-
-#include <memory>
-
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/target.hpp"
 #include "formats/holders/answer.hpp"
 
 namespace tensorpool::command {
@@ -14,12 +10,21 @@ struct HoldersOptions {
     std::string patience = "3s";
 };
 
-int show_holders(const HoldersOptions& options, const Settings& settings) {
+int show_holders(const Settings& settings, const HoldersOptions& options) {
     const StatisticsReader process = attach_chosen(settings);
     const holders::Answer answer = holders::ask(process, *parse_time(options.patience));
     print_line(settings.json ? to_json(answer, process.process(), options.top)
                              : to_text(answer, process.process(), options.top, sizes_of(settings)));
     return success;
+}
+
+void declare_options(CLI::App& command, Settings& settings, HoldersOptions& options) {
+    add_process_options(command, settings);
+    add_option(command, "--top N", options.top, "Number of arrays, at most 10 (10)",
+               CLI::Range(1, 10));
+    add_option(command, "--for TIME", options.patience,
+               "Time to wait for the answer, such as 10s or 5min (3s)", problem_of_time);
+    add_output_options(command, settings);
 }
 
 constexpr const char* footer =
@@ -46,19 +51,10 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_holders(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<HoldersOptions>();
-    CLI::App* const command = add_subcommand(
-        app, settings,
-        {"holders", "Name what refers to the largest arrays of Python", footer, details},
-        [&settings, options] { return show_holders(*options, settings); });
-    add_process_options(*command, settings);
-    add_option(*command, "--top N", options->top, "Number of arrays, at most 10 (10)",
-               CLI::Range(1, 10));
-    add_option(*command, "--for TIME", options->patience,
-               "Time to wait for the answer, such as 10s or 5min (3s)", problem_of_time);
-    add_output_options(*command, settings);
-    return command;
+void add_holders(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"holders", "Name what refers to the largest arrays of Python", footer, details},
+                   show_holders, declare_options);
 }
 
 }  // namespace tensorpool::command

@@ -4,6 +4,8 @@
 /// The analysis of a recording for `tensorpool inspect`, and its reports as text, JSON and HTML.
 
 #include <functional>
+#include <stdexcept>
+#include <utility>
 
 #include "common/table.hpp"
 #include "common/units.hpp"
@@ -129,6 +131,9 @@ struct Timeline {
     std::vector<std::uint64_t> process_peaks;  ///< maximum bytes alive of each process
 };
 
+// The number of moments in the timeline: as fine as a chart of 1,000 pixels can show.
+inline constexpr std::size_t stretches = 480;
+
 /// Divides the time into `stretches` stretches, at least 1; fewer if there are not as many
 /// nanoseconds. Requires: the recording has a call.
 Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
@@ -142,11 +147,6 @@ struct Planned {
     bool optimal = false;
     PlanMethod method = PlanMethod::none;
 };
-
-/// Plans all blocks in one block of memory, each aligned to 64 bytes as in a pool, or as requested
-/// if that is more. For more than 20,000 blocks it uses only greedy orders, so that the report is
-/// not delayed.
-Planned plan_of(const History& history);
 
 /// The blocks with a lifetime of at least `from`, and below the next row's `from`. Rows are powers
 /// of ten.
@@ -162,9 +162,7 @@ struct Lifetimes {
     std::vector<LifetimeRow> by_time;   ///< in nanoseconds, the second row from 1 µs
     std::vector<LifetimeRow> by_calls;  ///< in calls of all threads, the second row from 10
 };
-Lifetimes lifetimes_of(const History& history);
 
-/// All requests of one size.
 struct SizeRow {
     std::uint64_t bytes = 0;  ///< size of each request
     std::uint64_t requests = 0;
@@ -178,7 +176,6 @@ struct ProcessRow {
     std::uint64_t peak_bytes = 0;  ///< maximum alive at once in this process
 };
 
-/// Totals over all processes.
 struct Totals {
     std::uint64_t threads = 0;
     std::uint64_t calls = 0;
@@ -215,9 +212,6 @@ struct Analysis {
     std::vector<std::string> code_problems;  ///< the reasons why frames have no names
 };
 
-/// Analyses a recording. `top` is the maximum number of sizes and call sites, at least 1.
-Analysis analyse(const Recording& recording, std::size_t top);
-
 struct Fact {
     std::string name;
     std::string value;
@@ -245,5 +239,162 @@ std::string text_report(const Analysis& analysis, const std::string& path, Sizes
 std::string json_report(const Analysis& analysis);
 std::string html_report(const Analysis& analysis, const std::string& path, Sizes sizes,
                         std::size_t top);
+
+inline constexpr std::size_t max_searched = 20'000;
+inline constexpr std::chrono::milliseconds search_budget{200};
+
+/// A histogram with rows from 0, from `second`, from ten times that, and so on up to `last`.
+class Histogram {
+public:
+    Histogram(std::uint64_t second, std::uint64_t last) : rows_(1) {
+        for (std::uint64_t from = second; from <= last; from *= 10) rows_.push_back({from, 0, 0});
+    }
+    void add(std::uint64_t length, std::uint64_t bytes) {
+        auto row = rows_.rbegin();
+        while (row->from > length) ++row;
+        ++row->blocks;
+        row->bytes += bytes;
+    }
+    std::vector<LifetimeRow> take() { return std::move(rows_); }
+
+private:
+    std::vector<LifetimeRow> rows_;
+};
+
+/// Returns all sizes that were requested. Blocks from before the recording are not counted.
+inline std::vector<SizeRow> all_sizes(const History& history) {
+    std::unordered_map<std::uint64_t, std::uint64_t> requests;
+    for (const Lifetime& lifetime : history.lifetimes()) {
+        if (lifetime.begin != Lifetime::none && !lifetime.continues) ++requests[lifetime.bytes];
+    }
+    std::vector<SizeRow> rows;
+    for (const auto& [bytes, count] : requests) rows.push_back({bytes, count});
+    return rows;
+}
+
+// Equal rows are sorted by size, the larger first, so that the order is deterministic.
+template <class Key>
+std::vector<SizeRow> largest(std::vector<SizeRow> rows, std::size_t max_rows, Key key) {
+    std::ranges::sort(rows, std::ranges::greater(), [&](const SizeRow& row) {
+        return std::pair(std::invoke(key, row), row.bytes);
+    });
+    rows.resize(std::min(rows.size(), max_rows));
+    return rows;
+}
+
+inline Totals totals_of(const History& history) {
+    const Recording& recording = history.recording();
+    Totals totals;
+    totals.threads = recording.threads.size();
+    totals.calls = recording.calls.size();
+    totals.cut_bytes = recording.cut_bytes;
+    totals.duration_ns = history.last_ns() - history.first_ns();
+    for (const trace::RecordedProcess& process : recording.processes) {
+        totals.dropped += process.dropped;
+    }
+    for (const trace::Call& call : recording.calls) {
+        if (call.action == TraceAction::refuse) ++totals.refusals;
+    }
+    for (const Lifetime& lifetime : history.lifetimes()) {
+        if (lifetime.begin == Lifetime::none || lifetime.continues) continue;
+        ++totals.allocations;
+        totals.allocated_bytes += lifetime.bytes;
+    }
+    return totals;
+}
+
+inline std::vector<ProcessRow> processes_of(const Recording& recording, const Timeline& timeline) {
+    std::vector<ProcessRow> rows;
+    for (const trace::RecordedProcess& process : recording.processes) rows.push_back({process});
+    for (const trace::RecordedThread& thread : recording.threads) ++rows[thread.process].threads;
+    for (const trace::Call& call : recording.calls) {
+        ++rows[recording.threads[call.thread].process].calls;
+    }
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].peak_bytes = timeline.process_peaks[i];
+    return rows;
+}
+
+inline void add_up(Holdings& holdings) {
+    for (const Share& share : holdings.by_source) {
+        holdings.blocks += share.blocks;
+        holdings.bytes += share.bytes;
+    }
+}
+
+inline void find_left(const History& history, Analysis& analysis) {
+    for (const ProcessRow& row : analysis.processes) analysis.any_ended |= row.process.ended;
+    const Recording& recording = history.recording();
+    for (const Lifetime& lifetime : history.lifetimes()) {
+        if (lifetime.end == Lifetime::none) continue;
+        const bool gone = recording.calls[lifetime.end].action == TraceAction::gone;
+        if (!gone || recording.sources[lifetime.source].kind != TraceSource::pool) continue;
+        ++analysis.gone_blocks;
+        analysis.gone_bytes += lifetime.bytes;
+    }
+}
+
+/// Plans all blocks in one block of memory, each aligned to 64 bytes as in a pool, or as requested
+/// if that is more. For more than 20,000 blocks it uses only greedy orders, so that the report is
+/// not delayed.
+inline Planned plan_of(const History& history) {
+    const std::vector<TensorLifetime> lifetimes = steps_of(history.recording(), history.order());
+    const bool searched = lifetimes.size() <= max_searched;
+    const std::chrono::nanoseconds budget = searched ? search_budget : std::chrono::nanoseconds(0);
+    try {
+        const MemoryPlan plan = plan_memory(lifetimes, {.budget = budget});
+        return {true, searched, plan.peak_bytes, plan.lower_bound_bytes, plan.optimal, plan.method};
+    } catch (const std::invalid_argument&) {
+        return {};
+    }
+}
+
+inline Lifetimes lifetimes_of(const History& history) {
+    Histogram by_time(1'000, 100'000'000'000);  // 1 us to 100 s
+    Histogram by_calls(10, 10'000'000);
+    const auto& calls = history.recording().calls;
+    for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
+        const Lifetime& lifetime = history.lifetimes()[i];
+        const std::uint32_t born = history.facts(i).born;
+        if (born == BlockFacts::none || lifetime.end == Lifetime::none || lifetime.end < born)
+            continue;
+        if (calls[lifetime.end].action == TraceAction::resize) continue;  // the block continues
+        by_time.add(history.time_of(lifetime.end) - history.time_of(born), lifetime.bytes);
+        by_calls.add(lifetime.end - born, lifetime.bytes);
+    }
+    return {by_time.take(), by_calls.take()};
+}
+
+/// Analyses a recording. `top` is the maximum number of sizes and call sites, at least 1.
+inline Analysis analyse(const Recording& recording, std::size_t top) {
+    const History history(recording);
+    const Groups sources(history, GroupBy::source);
+    const Groups scopes(history, GroupBy::scope);
+    FrameNames names(recording);
+    Analysis analysis;
+    analysis.totals = totals_of(history);
+    analysis.timeline = timeline_of(history, sources, scopes, stretches);
+    analysis.processes = processes_of(recording, analysis.timeline);
+    const std::uint32_t peak = analysis.timeline.peak_call;
+    const auto at_peak = [&](const Lifetime& lifetime) {
+        return peak == Lifetime::none ? lifetime.begin == Lifetime::none
+                                      : history.is_alive(lifetime, peak);
+    };
+    const auto is_left_over = [&](const Lifetime& lifetime) { return is_left(history, lifetime); };
+    analysis.at_peak = {shares_of(history, sources, at_peak), shares_of(history, scopes, at_peak),
+                        sites_of(history, names, top, at_peak)};
+    analysis.left = {shares_of(history, sources, is_left_over),
+                     shares_of(history, scopes, is_left_over),
+                     sites_of(history, names, top, is_left_over)};
+    analysis.planned = plan_of(history);
+    add_up(analysis.at_peak);
+    add_up(analysis.left);
+    find_left(history, analysis);
+    const std::vector<SizeRow> sizes = all_sizes(history);
+    analysis.sizes_by_bytes = largest(sizes, top, &SizeRow::total);
+    analysis.sizes_by_requests = largest(sizes, top, &SizeRow::requests);
+    analysis.lifetimes = lifetimes_of(history);
+    analysis.code_problems = names.problems();
+    return analysis;
+}
 
 }  // namespace tensorpool::command::inspect

@@ -1,7 +1,3 @@
-#include "common/options.hpp"
-
-#include <fmt/format.h>
-
 #include "common/output.hpp"
 #include "inspect/analysis.hpp"
 #include "inspect/model/model_report.hpp"
@@ -50,6 +46,14 @@ int inspect_file(const Settings& settings, const InspectOptions& options) {
                                    printable(options.path)));
 }
 
+void declare_options(CLI::App& command, Settings& settings, InspectOptions& options) {
+    add_file(command, options.path, "A trace, an RMM log, or a model");
+    add_option(command, "--top N", options.top, "Rows of long tables (10)", CLI::Range(1, 10'000));
+    add_option(command, "--html REPORT.html", options.html, "Write a page with a timeline instead");
+    model::add_options(command, options.model);
+    add_output_options(command, settings);
+}
+
 constexpr const char* footer =
     "Examples:\n"
     "  tensorpool inspect train.trace --html report.html\n"
@@ -73,21 +77,11 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_inspect(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<InspectOptions>();
-    CLI::App* const command =
-        add_subcommand(app, settings,
-                       {"inspect", "Report where memory went, or what a model needs", footer,
-                        model::manual_text() + details},
-                       [&settings, options] { return inspect_file(settings, *options); });
-    add_file(*command, options->path, "A trace, an RMM log, or a model");
-    add_option(*command, "--top N", options->top, "Rows of long tables (10)",
-               CLI::Range(1, 10'000));
-    add_option(*command, "--html REPORT.html", options->html,
-               "Write a page with a timeline instead");
-    model::add_options(*command, options->model);
-    add_output_options(*command, settings);
-    return command;
+void add_inspect(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"inspect", "Report where memory went, or what a model needs", footer,
+                    model::manual_text() + details},
+                   inspect_file, declare_options);
 }
 
 }  // namespace tensorpool::command

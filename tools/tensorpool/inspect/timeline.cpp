@@ -1,6 +1,5 @@
 #include "inspect/analysis.hpp"
 
-#include <algorithm>
 #include <cmath>
 #include <numeric>
 

@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <bit>
 #include <cmath>
 #include <numeric>
 

@@ -1,8 +1,7 @@
+#include <nlohmann/json.hpp>
+
+#include "common/html.hpp"
 #include "common/options.hpp"
-
-#include <fmt/format.h>
-
-#include "common/printable.hpp"
 #include "plan/buffers.hpp"
 
 namespace tensorpool::command {
@@ -109,7 +108,7 @@ void add_choice(CLI::App& command, Choice& choice) {
     add_option(command, "--to CALL", choice.to, "In a trace: stop before this call (end)");
 }
 
-void add_options(CLI::App& command, Options& options) {
+void add_options(CLI::App& command, Settings& settings, Options& options) {
     add_file(command, options.file, "Buffers as CSV or JSON, a trace, or an RMM log");
     add_option(command, "--budget TIME", options.budget, "Time for the search (10s)",
                problem_of_budget);
@@ -121,6 +120,7 @@ void add_options(CLI::App& command, Options& options) {
     command.add_flag("--check", options.check, "Check the offsets in the file; do not plan")
         ->excludes(output);
     add_choice(command, options.choice);
+    add_output_options(command, settings);
 }
 
 constexpr const char* footer =
@@ -146,18 +146,86 @@ constexpr const char* details =
     "In the picture, each buffer is a rectangle, coloured by its size. Buffers smaller than two "
     "pixels are merged in grey and reported as a number.\n";
 
+std::string line(std::string_view name, std::string_view value, const std::string& note = "") {
+    return fmt::format("\n{:<12} {:>12}{}{}", name, value, note.empty() ? "" : "  ", note);
+}
+
+std::string how_good(const Outcome& outcome) {
+    const MemoryPlan& plan = outcome.plan;
+    std::string text = gap_text(plan.peak_bytes, plan.lower_bound_bytes) + " above the lower bound";
+    if (outcome.checked) return text;
+    return text + (plan.optimal ? "; proven optimal" : "; a smaller plan may exist");
+}
+
+std::string how_it_fits(const Outcome& outcome, Sizes sizes) {
+    const std::uint64_t peak = outcome.plan.peak_bytes;
+    const std::uint64_t capacity = outcome.capacity_bytes;
+    if (peak <= capacity) {
+        return fmt::format("the plan fits and leaves {}", format_size(capacity - peak, sizes));
+    }
+    return fmt::format("the plan does not fit: {} more are needed{}",
+                       format_size(peak - capacity, sizes),
+                       outcome.plan.lower_bound_bytes > capacity || outcome.plan.optimal
+                           ? ", and no other plan fits"
+                           : "");
+}
+
 }  // namespace
 }  // namespace planning
 
-CLI::App* add_plan(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<planning::Options>();
-    CLI::App* const command = add_subcommand(
+void add_plan(CLI::App& app, Settings& settings) {
+    add_subcommand(
         app, settings,
         {"plan", "Lay buffers out in minimal memory", planning::footer, planning::details},
-        [&settings, options] { return planning::plan_file(settings, *options); });
-    planning::add_options(*command, *options);
-    add_output_options(*command, settings);
-    return command;
+        planning::plan_file, planning::add_options);
 }
 
 }  // namespace tensorpool::command
+
+namespace tensorpool::command::planning {
+
+double gap_of(const MemoryPlan& plan) noexcept {
+    if (plan.lower_bound_bytes == 0) return 0;
+    return static_cast<double>(plan.peak_bytes - plan.lower_bound_bytes) /
+           static_cast<double>(plan.lower_bound_bytes);
+}
+
+std::string report_text(const Outcome& outcome, Sizes sizes) {
+    const MemoryPlan& plan = outcome.plan;
+    std::string text = printable(outcome.file);
+    if (!outcome.origin.empty()) text += ": " + outcome.origin;
+    text += line("buffers", with_commas(outcome.buffers),
+                 outcome.checked ? "the offsets are valid: no buffers alive at once overlap" : "");
+    text += line("lower bound", format_size(plan.lower_bound_bytes, sizes),
+                 "maximum bytes alive at once");
+    text += line("peak", format_size(plan.peak_bytes, sizes), how_good(outcome));
+    if (outcome.capacity_bytes != 0) {
+        text += line("capacity", format_size(outcome.capacity_bytes, sizes),
+                     how_it_fits(outcome, sizes));
+    }
+    if (outcome.checked) return text;
+    text += line("method", to_string(plan.method));
+    return text + line("time", format_ns(static_cast<std::uint64_t>(outcome.seconds * 1e9)));
+}
+
+std::string report_json(const Outcome& outcome) {
+    const MemoryPlan& plan = outcome.plan;
+    nlohmann::ordered_json json = {
+        {"file", outcome.file},          {"origin", outcome.origin},
+        {"buffers", outcome.buffers},    {"lower_bound_bytes", plan.lower_bound_bytes},
+        {"peak_bytes", plan.peak_bytes}, {"gap", gap_of(plan)}};
+    if (outcome.checked) {
+        json["holds"] = true;
+    } else {
+        json.update({{"method", to_string(plan.method)},
+                     {"optimal", plan.optimal},
+                     {"seconds", outcome.seconds}});
+    }
+    if (outcome.capacity_bytes != 0) {
+        json["capacity_bytes"] = outcome.capacity_bytes;
+        json["fits"] = fits(outcome);
+    }
+    return json_line(json);
+}
+
+}  // namespace tensorpool::command::planning

@@ -1,4 +1,3 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -7,7 +6,6 @@
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/target.hpp"
 #include "formats/launch/launch.hpp"
 #include "formats/profile/formats.hpp"
 
@@ -196,14 +194,11 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_profile(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<ProfileOptions>();
-    CLI::App* const command = add_subcommand(
+void add_profile(CLI::App& app, Settings& settings) {
+    add_subcommand(
         app, settings,
         {"profile", "Show which call stacks hold the memory of a process", footer, details},
-        [&settings, options] { return profile_process(settings, *options); });
-    declare_options(*command, settings, *options);
-    return command;
+        profile_process, declare_options);
 }
 
 }  // namespace tensorpool::command

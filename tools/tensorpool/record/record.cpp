@@ -1,7 +1,3 @@
-#include <fmt/format.h>
-
-#include <thread>
-
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/target.hpp"
@@ -171,7 +167,7 @@ struct Arguments {
     std::string path;
 };
 
-int record_process(const Arguments& arguments, const Settings& settings) {
+int record_process(const Settings& settings, const Arguments& arguments) {
     const auto time = parse_time(arguments.time);
     StatisticsReader process = attach_chosen(settings);
     const std::string path = arguments.path.empty()
@@ -192,7 +188,7 @@ int record_process(const Arguments& arguments, const Settings& settings) {
     return success;
 }
 
-void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
+void declare_options(CLI::App& command, Settings& settings, Arguments& arguments) {
     add_process_options(command, settings);
     add_option(command, "--for TIME", arguments.time,
                "Duration, such as 10s or 5min (until Ctrl-C)", problem_of_time);
@@ -227,14 +223,10 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_record(CLI::App& app, Settings& settings) {
-    const auto arguments = std::make_shared<Arguments>();
-    CLI::App* const command = add_subcommand(
-        app, settings,
-        {"record", "Record the calls of a running program into a file", footer, details},
-        [&settings, arguments] { return record_process(*arguments, settings); });
-    declare_options(*command, *arguments, settings);
-    return command;
+void add_record(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"record", "Record the calls of a running program into a file", footer, details},
+                   record_process, declare_options);
 }
 
 }  // namespace tensorpool::command

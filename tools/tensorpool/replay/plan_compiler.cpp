@@ -1,10 +1,6 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <optional>
 
 #include "common/printable.hpp"
-#include "common/settings.hpp"
 #include "replay/plan.hpp"
 
 namespace tensorpool::command::replay {

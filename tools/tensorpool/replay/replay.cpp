@@ -1,11 +1,8 @@
 #include "common/options.hpp"
 
-#include <fmt/format.h>
-
 #include <tensorpool/system_memory.hpp>
 
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "replay/report.hpp"
 
 namespace tensorpool::command {
@@ -89,7 +86,7 @@ int replay(const Settings& settings, const ReplayOptions& options) {
     return success;
 }
 
-void add_options(CLI::App& command, ReplayOptions& options) {
+void add_options(CLI::App& command, Settings& settings, ReplayOptions& options) {
     add_file(command, options.file, "A trace, or an RMM log (CSV)");
     add_option(command, "--against NAMES", options.against,
                "Allocators, separated by commas (all but plan): " + allocator_names())
@@ -105,6 +102,7 @@ void add_options(CLI::App& command, ReplayOptions& options) {
                "The process to replay (the one with most bytes)", CLI::PositiveNumber);
     add_option(command, "--rounds N", options.rounds, "Rounds, each with all allocators (5)",
                CLI::Range(1, 1000));
+    add_output_options(command, settings);
 }
 
 constexpr const char* footer =
@@ -144,17 +142,13 @@ constexpr const char* details =
 }  // namespace
 }  // namespace replay
 
-CLI::App* add_replay(CLI::App& app, Settings& settings) {
-    const auto options = std::make_shared<replay::ReplayOptions>();
-    CLI::App* const command = add_subcommand(
+void add_replay(CLI::App& app, Settings& settings) {
+    add_subcommand(
         app, settings,
         {"replay", "Replay a recording with several allocators", replay::footer,
          replay::details + replay::option_names() +
              ". They are the same as in the environment; retain is TENSORPOOL_RETAIN_BYTES.\n"},
-        [&settings, options] { return replay::replay(settings, *options); });
-    replay::add_options(*command, *options);
-    add_output_options(*command, settings);
-    return command;
+        replay::replay, replay::add_options);
 }
 
 }  // namespace tensorpool::command

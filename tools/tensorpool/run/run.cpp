@@ -1,10 +1,7 @@
 #include "common/options.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
-
-#include <cstring>
 
 #include "common/output.hpp"
 #include "run/report.hpp"
@@ -160,7 +157,7 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_run(CLI::App& app, Settings& settings) {
+void add_run(CLI::App& app, Settings& settings) {
     const auto arguments = std::make_shared<Arguments>();
     CLI::App* const command = add_subcommand(
         app, settings, {"run", "Run a program with its memory from the pool", footer, details},
@@ -170,7 +167,6 @@ CLI::App* add_run(CLI::App& app, Settings& settings) {
         });
     declare_options(*command, *arguments, settings);
     command->prefix_command();
-    return command;
 }
 
 }  // namespace tensorpool::command

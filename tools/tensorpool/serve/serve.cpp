@@ -1,15 +1,9 @@
 #include "common/options.hpp"
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <spawn.h>
 #include <sys/resource.h>
 
-#include <cstring>
-#include <nlohmann/json.hpp>
-
-#include "common/output.hpp"
-#include "common/posix.hpp"
 #include "serve/statistics_site.hpp"
 
 namespace tensorpool::command {
@@ -104,20 +98,20 @@ void open_browser(const std::string& url) {
                             std::strerror(error), url));
 }
 
-int run(const Arguments& arguments, bool json) {
+int run(const Settings& settings, const Arguments& arguments) {
     const serve::Service::Options options = read(arguments);
     const EndSignals signals;  // before any thread
     raise_descriptor_limit();
     serve::LiveProcesses processes;
     const serve::Service service(processes, options);
     const std::string url = url_of(options.address, service.port());
-    print_address(url, service.port(), json);
+    print_address(url, service.port(), settings.json);
     if (arguments.open) open_browser(url);
     signals.wait();
     return success;
 }
 
-void declare_options(CLI::App& command, Arguments& arguments, Settings& settings) {
+void declare_options(CLI::App& command, Settings& settings, Arguments& arguments) {
     add_option(command, "--listen ADDR:PORT", arguments.listen,
                "Address to listen on (127.0.0.1:9464); port 0: any free");
     add_option(command, "--token-file FILE", arguments.token_file,
@@ -151,13 +145,10 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_serve(CLI::App& app, Settings& settings) {
-    const auto arguments = std::make_shared<Arguments>();
-    CLI::App* const command = add_subcommand(
-        app, settings, {"serve", "Serve a live page, and metrics for Prometheus", footer, details},
-        [&settings, arguments] { return run(*arguments, settings.json); });
-    declare_options(*command, *arguments, settings);
-    return command;
+void add_serve(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"serve", "Serve a live page, and metrics for Prometheus", footer, details}, run,
+                   declare_options);
 }
 
 }  // namespace tensorpool::command

@@ -1,11 +1,7 @@
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
-#include "common/printable.hpp"
 #include "common/target.hpp"
 
 namespace tensorpool::command {
@@ -81,49 +77,47 @@ void follow_one(const Settings& settings, const EventOptions& options) {
     print_error(fmt::format("tensorpool: process {} has ended; waiting for the next", process));
 }
 
-int print_events(const Settings& settings, const EventOptions& options) try {
+int print_events(const Settings& settings, const EventOptions& options) {
     do follow_one(settings, options);
     while (options.follow);
     return success;
-} catch (const AttachError& error) {
-    throw to_command_error(error);
 }
+
+void declare_options(CLI::App& command, Settings& settings, EventOptions& options) {
+    add_target_options(command, settings);
+    command.add_flag("-f,--follow", options.follow, "Continue until the process ends");
+    add_option(command, "-n,--last N", options.last, "Print only the last N past events",
+               CLI::PositiveNumber);
+    command.add_flag("--json", settings.json, "Print JSON, one object per line");
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool events --name train             past events of the process\n"
+    "  tensorpool events --name train --follow    and new events\n"
+    "  tensorpool events --name train --json | jq 'select(.kind == \"failure\")'\n"
+    "\n"
+    "A process keeps its last 1,024 entries. With --follow, the status is 3 when the\n"
+    "process ends.";
+
+constexpr const char* details =
+    "Kinds: growth (memory was taken from the system), give-back (memory was returned to the "
+    "system), pressure (a request succeeded only after all free memory had been collected), "
+    "limit (a request reached a limit), failure (a request failed), check (a check found an "
+    "error), scope (the peak of a StatisticsScope rose), mark (set by the program with "
+    "mark_timeline). Allocators of device memory also record the steps taken before a request "
+    "succeeded or failed: completed (freed blocks became free), coalesced, aged (memory free "
+    "for a long time was released), callbacks (callbacks were called to free memory), uncached "
+    "(all unused memory was released), waited (for the device). If enabled, they also record "
+    "allocated, recycled, freed and profile. Planned arenas record plan (a plan was made or "
+    "loaded, with its peak) and drift (the requests left the plan for good).\n";
 
 }  // namespace
 
-CLI::App* add_events(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("events", "Print recent events: growth, limits, failures");
-    const auto options = std::make_shared<EventOptions>();
-    add_target_options(*command, settings);
-    command->add_flag("-f,--follow", options->follow, "Continue until the process ends");
-    command->add_option("-n,--last", options->last, "Print only the last N past events")
-        ->option_text("N")
-        ->check(CLI::PositiveNumber);
-    command->add_flag("--json", settings.json, "Print JSON, one object per line");
-    command->footer(
-        "Examples:\n"
-        "  tensorpool events --name train             past events of the process\n"
-        "  tensorpool events --name train --follow    and new events\n"
-        "  tensorpool events --name train --json | jq 'select(.kind == \"failure\")'\n"
-        "\n"
-        "A process keeps its last 1,024 entries. With --follow, the status is 3 when the\n"
-        "process ends.");
-    settings.details["events"] =
-        "Kinds: growth (memory was taken from the system), give-back (memory was returned to the "
-        "system), pressure (a request succeeded only after all free memory had been collected), "
-        "limit (a request reached a limit), failure (a request failed), check (a check found an "
-        "error), scope (the peak of a StatisticsScope rose), mark (set by the program with "
-        "mark_timeline). Allocators of device memory also record the steps taken before a request "
-        "succeeded or failed: completed (freed blocks became free), coalesced, aged (memory free "
-        "for a long time was released), callbacks (callbacks were called to free memory), uncached "
-        "(all unused memory was released), waited (for the device). If enabled, they also record "
-        "allocated, recycled, freed and profile. Planned arenas record plan (a plan was made or "
-        "loaded, with its peak) and drift (the requests left the plan for good).\n";
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return print_events(settings, *options); };
-    });
-    return command;
+void add_events(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"events", "Print recent events: growth, limits, failures", footer, details},
+                   print_events, declare_options);
 }
 
 }  // namespace tensorpool::command

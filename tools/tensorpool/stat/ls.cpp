@@ -1,12 +1,9 @@
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
 #include "common/output.hpp"
 #include "common/table.hpp"
 #include "common/target.hpp"
-#include "common/totals.hpp"
 #include "stat/process_list.hpp"
 
 namespace tensorpool::command {
@@ -61,6 +58,23 @@ int list(const Settings& settings) {
     return success;
 }
 
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool ls              the memory of each process\n"
+    "  sudo tensorpool ls         the processes of all users\n"
+    "  tensorpool ls --json | jq -r 'select(.capacity_bytes > 1e9).process'\n"
+    "\n"
+    "Processes that cannot be read are listed with the reason. If\n"
+    "TENSORPOOL_STATISTICS_DIR is set, files of ended processes are removed from it.";
+
+constexpr const char* details =
+    "NAME is the process's name in the kernel. POOLS and ARENAS are present counts; ARENAS "
+    "includes scratches and planned arenas. IN USE is the memory in use by callers, CAPACITY "
+    "the committed memory, and PEAK the sum of the peaks, which may have occurred at different "
+    "times. LIMIT is the sum of the limits, or \"none\" if one of the objects has no limit. "
+    "DEVICES counts allocators of device memory and of pinned memory. DEV USE is their memory "
+    "in use, and DEV CAP the size of their slabs; the other sizes do not include these.\n";
+
 }  // namespace
 
 std::string list_text(const std::vector<ListedProcess>& processes, Sizes sizes, std::size_t width) {
@@ -101,27 +115,12 @@ std::string list_json(const ListedProcess& listed) {
     return json.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
 }
 
-CLI::App* add_ls(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("ls", "List the processes that have pools, and their memory");
+void add_ls(CLI::App& app, Settings& settings) {
+    CLI::App* const command = add_subcommand(
+        app, settings,
+        {"ls", "List the processes that have pools, and their memory", footer, details},
+        [&settings] { return list(settings); });
     add_output_options(*command, settings);
-    command->footer(
-        "Examples:\n"
-        "  tensorpool ls              the memory of each process\n"
-        "  sudo tensorpool ls         the processes of all users\n"
-        "  tensorpool ls --json | jq -r 'select(.capacity_bytes > 1e9).process'\n"
-        "\n"
-        "Processes that cannot be read are listed with the reason. If\n"
-        "TENSORPOOL_STATISTICS_DIR is set, files of ended processes are removed from it.");
-    settings.details["ls"] =
-        "NAME is the process's name in the kernel. POOLS and ARENAS are present counts; ARENAS "
-        "includes scratches and planned arenas. IN USE is the memory in use by callers, CAPACITY "
-        "the committed memory, and PEAK the sum of the peaks, which may have occurred at different "
-        "times. LIMIT is the sum of the limits, or \"none\" if one of the objects has no limit. "
-        "DEVICES counts allocators of device memory and of pinned memory. DEV USE is their memory "
-        "in use, and DEV CAP the size of their slabs; the other sizes do not include these.\n";
-    command->callback([&settings] { settings.run = [&settings] { return list(settings); }; });
-    return command;
 }
 
 }  // namespace tensorpool::command

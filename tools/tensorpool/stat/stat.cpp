@@ -1,9 +1,6 @@
-#include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include "common/options.hpp"
@@ -45,7 +42,6 @@ struct StatOptions {
     std::string kind;
 
     bool has_tables() const noexcept { return devices || !names().empty(); }
-    /// The groups of records that are shown.
     RecordNames names() const {
         if (devices) return {"devices", "device_streams"};
         if (planned) return {"planned"};
@@ -166,57 +162,62 @@ std::string columns_text(const std::string& list) {
     return text;
 }
 
-}  // namespace
-
-CLI::App* add_stat(CLI::App& app, Settings& settings) {
-    CLI::App* const command =
-        app.add_subcommand("stat", "Print a line of statistics per second, like vmstat");
-    const auto options = std::make_shared<StatOptions>();
-    add_target_options(*command, settings);
-    command->add_option("--pool", options->pool, "Only the pool of this name")->option_text("POOL");
+void declare_options(CLI::App& command, Settings& settings, StatOptions& options) {
+    add_target_options(command, settings);
+    add_option(command, "--pool POOL", options.pool, "Only the pool of this name");
     command
-        ->add_flag("--devices", options->devices, "Instead, device allocators with PyTorch's names")
+        .add_flag("--devices", options.devices, "Instead, device allocators with PyTorch's names")
         ->excludes("--pool");
-    command->add_flag("--planned", options->planned, "Instead, planned arenas with their peaks")
+    command.add_flag("--planned", options.planned, "Instead, planned arenas with their peaks")
         ->excludes("--pool")
         ->excludes("--devices");
-    command->add_flag("--budgets", options->budgets, "Instead, the tree of budgets and what rests")
+    command.add_flag("--budgets", options.budgets, "Instead, the tree of budgets and what rests")
         ->excludes("--pool")
         ->excludes("--devices")
         ->excludes("--planned");
-    command->add_option("--kind", options->kind, "Instead, all records of this kind")
-        ->option_text("KIND")
+    add_option(command, "--kind KIND", options.kind, "Instead, all records of this kind")
         ->excludes("--pool")
         ->excludes("--devices")
         ->excludes("--planned")
         ->excludes("--budgets");
-    add_repetition_options(*command, options->repetition);
-    add_output_options(*command, settings);
-    command->footer(
-        "Examples:\n"
-        "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
-        "The first line is an average since its start. Status 3: the process ended.");
-    settings.details["stat"] =
-        "The columns are: memory in use by callers (in use), committed memory (capacity), the peak "
-        "of the memory in use, the fraction of the capacity in use (util), the fraction of the "
-        "allocations served from a thread's own cache (hits), allocations, deallocations and minor "
-        "page faults per second, and the number of failed requests so far (failures). Sizes are "
-        "sums over pools, arenas and scratches; rates are those of pools.\n\n"
-        "With --devices, there is a table for each allocator of device memory or of pinned memory. "
-        "Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
-        "With --planned, there is a row for each PlannedArena. " +
-        columns_text("planned") +
-        "\n\nWith --budgets, there is a row for each Budget, indented below its parent. " +
-        columns_text("budgets") +
-        "\n\nBelow it is a row for each name of stashes or frozen blocks, and for each "
-        "StashedMap. " +
-        columns_text("stashes") +
-        "\n\nWith --kind, there is a row for each record of a kind, named as in JSON: arenas, "
-        "scopes, or one that only the process knows.\n";
-    command->callback([&settings, options] {
-        settings.run = [&settings, options] { return print_statistics(settings, *options); };
-    });
-    return command;
+    add_repetition_options(command, options.repetition);
+    add_output_options(command, settings);
+}
+
+constexpr const char* footer =
+    "Examples:\n"
+    "  tensorpool stat --name train -i 5 -n 12   a minute, in steps of 5 s\n"
+    "The first line is an average since its start. Status 3: the process ended.";
+
+std::string details() {
+    return "The columns are: memory in use by callers (in use), committed memory (capacity), the "
+           "peak "
+           "of the memory in use, the fraction of the capacity in use (util), the fraction of the "
+           "allocations served from a thread's own cache (hits), allocations, deallocations and "
+           "minor "
+           "page faults per second, and the number of failed requests so far (failures). Sizes are "
+           "sums over pools, arenas and scratches; rates are those of pools.\n\n"
+           "With --devices, there is a table for each allocator of device memory or of pinned "
+           "memory. "
+           "Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
+           "With --planned, there is a row for each PlannedArena. " +
+           columns_text("planned") +
+           "\n\nWith --budgets, there is a row for each Budget, indented below its parent. " +
+           columns_text("budgets") +
+           "\n\nBelow it is a row for each name of stashes or frozen blocks, and for each "
+           "StashedMap. " +
+           columns_text("stashes") +
+           "\n\nWith --kind, there is a row for each record of a kind, named as in JSON: arenas, "
+           "scopes, or one that only the process knows.\n";
+}
+
+}  // namespace
+
+void add_stat(CLI::App& app, Settings& settings) {
+    add_subcommand(
+        app, settings,
+        {"stat", "Print a line of statistics per second, like vmstat", footer, details()},
+        print_statistics, declare_options);
 }
 
 }  // namespace tensorpool::command

@@ -1,5 +1,3 @@
-#include <fmt/format.h>
-
 #include <nlohmann/json.hpp>
 
 #include <tensorpool/trim_request.hpp>
@@ -53,8 +51,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr const char* usual_patience = "3s";
-
 trim::Memory memory_of(StatisticsReader& process) {
     const ProcessSnapshot snapshot = process.snapshot();
     trim::Memory memory{.resident_bytes = snapshot.resident_bytes};
@@ -73,7 +69,7 @@ trim::Outcome request_trim(StatisticsReader& process, Clock::duration patience) 
     return outcome;
 }
 
-int trim_process(const std::string& patience, const Settings& settings) {
+int trim_process(const Settings& settings, const std::string& patience) {
     StatisticsReader process = attach_chosen(settings);
     const trim::Outcome outcome =
         request_trim(process, std::chrono::duration_cast<Clock::duration>(*parse_time(patience)));
@@ -85,6 +81,14 @@ int trim_process(const std::string& patience, const Settings& settings) {
     const std::string complaint = complaint_of(outcome, sizes_of(settings));
     if (!complaint.empty()) throw CommandError(finding, complaint);
     return success;
+}
+
+void declare_options(CLI::App& command, Settings& settings, std::string& patience) {
+    add_process_options(command, settings);
+    patience = "3s";
+    add_option(command, "--for TIME", patience,
+               "Time to wait for the answer, such as 10s or 5min (3s)", problem_of_time);
+    add_output_options(command, settings);
 }
 
 constexpr const char* footer =
@@ -104,16 +108,10 @@ constexpr const char* details =
 
 }  // namespace
 
-CLI::App* add_trim(CLI::App& app, Settings& settings) {
-    const auto patience = std::make_shared<std::string>(usual_patience);
-    CLI::App* const command = add_subcommand(
-        app, settings, {"trim", "Make a running process release free memory", footer, details},
-        [&settings, patience] { return trim_process(*patience, settings); });
-    add_process_options(*command, settings);
-    add_option(*command, "--for TIME", *patience,
-               "Time to wait for the answer, such as 10s or 5min (3s)", problem_of_time);
-    add_output_options(*command, settings);
-    return command;
+void add_trim(CLI::App& app, Settings& settings) {
+    add_subcommand(app, settings,
+                   {"trim", "Make a running process release free memory", footer, details},
+                   trim_process, declare_options);
 }
 
 }  // namespace tensorpool::command

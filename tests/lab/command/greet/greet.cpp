@@ -10,7 +10,7 @@
 
 namespace tensorpool::command {
 
-CLI::App* add_greet(CLI::App& app, Settings& settings) {
+void add_greet(CLI::App& app, Settings& settings) {
     struct Options {
         std::string name = "world";
         bool loud = false;
@@ -30,7 +30,6 @@ CLI::App* add_greet(CLI::App& app, Settings& settings) {
     add_option(*command, "--to NAME", options->name, "The name to greet (world)");
     // A sample of an option: this line, and the use of its value.
     command->add_flag("--loud", options->loud, "Greet in capitals");
-    return command;
 }
 
 }  // namespace tensorpool::command

@@ -1,4 +1,4 @@
-#include "top/top_data.hpp"
+#include "top/top_state.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "tools/profile/made_profile.hpp"
-#include "top/top_tables.hpp"
+#include "top/top_screen.hpp"
 
 namespace tensorpool::command {
 namespace {

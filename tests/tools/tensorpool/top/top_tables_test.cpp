@@ -1,4 +1,4 @@
-#include "top/top_tables.hpp"
+#include "top/top_screen.hpp"
 
 #include <gtest/gtest.h>
 

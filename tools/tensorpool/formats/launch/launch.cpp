@@ -8,14 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include <tensorpool/budget.hpp>
-
-#include "common/printable.hpp"
 
 namespace tensorpool::command::launch {
 namespace {

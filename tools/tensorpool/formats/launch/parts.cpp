@@ -1,20 +1,14 @@
 #include "formats/launch/launch.hpp"
 
 #include <elf.h>
-#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <system_error>
-
-#include "common/printable.hpp"
-#include "common/settings.hpp"
 
 namespace tensorpool::command::launch {
 namespace {

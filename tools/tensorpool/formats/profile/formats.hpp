@@ -4,8 +4,6 @@
 /// The forms of a heap profile. Names come from another process, and each function makes them safe
 /// for its form.
 
-#include <map>
-
 #include <tensorpool/metrics.hpp>
 #include <tensorpool/statistics_reader.hpp>
 

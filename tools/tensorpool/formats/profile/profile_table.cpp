@@ -1,7 +1,8 @@
-#include <fmt/format.h>
-
 #include <ctime>
 
+#include <tensorpool/profile_request.hpp>
+
+#include "common/target.hpp"
 #include "formats/profile/formats.hpp"
 
 namespace tensorpool::command::profile {
@@ -86,6 +87,52 @@ std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
     return text;
 }
 
+constexpr std::uint64_t least = 1024;
+constexpr std::uint64_t largest = std::uint64_t{1} << 40;  // see set_profile_interval
+constexpr std::uint64_t usual = std::uint64_t{512} << 10;  // TENSORPOOL_PROFILE=on
+constexpr std::chrono::seconds patience{3};
+
+std::string text_of(std::uint64_t interval) {
+    if (interval == 0) return "samples no allocation";
+    if (interval == 1) return "samples every allocation";
+    return fmt::format("samples one allocation in {} on average", format_size(interval));
+}
+
+constexpr std::size_t max_lines = 10;
+constexpr std::size_t max_label_bytes = 120;
+
+struct Line {
+    std::string site;  ///< the label
+    std::uint64_t live_bytes = 0;
+    std::uint64_t allocated_bytes = 0;
+};
+
+/// The end of a line says where it is, so a long one is cut at its beginning.
+std::string label_of(const NamedProfile& named, const ProfileSite& site) {
+    std::string line = valid_utf8(line_of(named, site));
+    if (line.size() <= max_label_bytes) return line;
+    std::size_t cut = line.size() - max_label_bytes + 3;
+    const auto is_inside = [&] { return (static_cast<unsigned char>(line[cut]) & 0xC0U) == 0x80U; };
+    while (cut < line.size() && is_inside()) ++cut;  // the middle of a character
+    return "..." + line.substr(cut);
+}
+
+std::vector<Line> largest_lines(const NamedProfile& named) {
+    std::map<std::string, Line> by_label;
+    for (const ProfileSite& site : named.profile.sites) {
+        std::string label = label_of(named, site);
+        Line& line = by_label[label];
+        line.site = std::move(label);
+        line.live_bytes += site.live_bytes;
+        line.allocated_bytes += site.allocated_bytes;
+    }
+    std::vector<Line> lines;
+    for (auto& [label, line] : by_label) lines.push_back(std::move(line));
+    std::ranges::stable_sort(lines, std::ranges::greater(), &Line::live_bytes);
+    lines.resize(std::min(lines.size(), max_lines));
+    return lines;
+}
+
 }  // namespace
 
 std::vector<std::string> lifetime_lines(const NamedProfile& named, std::size_t max_rows) {
@@ -142,6 +189,67 @@ std::string to_text(const NamedProfile& profile, const TextOptions& options) {
         text += counted(left_out, options.stacks ? "more site" : "more line") + " (--top)\n";
     }
     return text;
+}
+
+std::optional<std::uint64_t> parse_interval(std::string_view text) {
+    if (text == "off") return 0;
+    if (text == "all") return 1;
+    const auto bytes = parse_size(text);
+    return bytes && *bytes >= least && *bytes <= largest ? bytes : std::nullopt;
+}
+
+std::string problem_of_interval(const std::string& text) {
+    if (parse_interval(text)) return "";
+    return fmt::format("found '{}'; expected off, all, or a size from 1KiB to 1TiB, such as 64KiB",
+                       printable(text));
+}
+
+std::string change_interval(StatisticsReader& process, std::uint64_t bytes) {
+    request_profile_interval(process.process(), bytes);
+    std::uint64_t found = 0;
+    const bool has_changed = wait_for_answer(process, patience, [&] {
+        found = process.heap_profile().interval;
+        return found == bytes;
+    });
+    if (has_changed) return fmt::format("process {} {} now", process.process(), text_of(bytes));
+    throw CommandError(
+        finding, fmt::format("process {} still {}: none of its threads took a slow path of a pool, "
+                             "for example for a large block; it will change when one does",
+                             process.process(), text_of(found)));
+}
+
+std::string turn_on(StatisticsReader& process) {
+    return fmt::format(
+        "sampling was off; {}, each thread within its next 64 MiB of allocations; what it "
+        "allocated before is unknown",
+        change_interval(process, usual));
+}
+
+std::vector<MetricFamily> site_metrics(const std::vector<NamedProfile>& processes) {
+    MetricFamily live{.name = "tensorpool_site_live_bytes",
+                      .help =
+                          "Estimated bytes in use of the blocks that this line of the program "
+                          "allocated, for the ten lines with the most.",
+                      .kind = MetricFamily::Kind::gauge,
+                      .samples = {}};
+    MetricFamily allocated{.name = "tensorpool_site_allocated_bytes_total",
+                           .help =
+                               "Estimated bytes of all allocations by this line of the program so "
+                               "far, for the ten lines with the most bytes in use.",
+                           .kind = MetricFamily::Kind::counter,
+                           .samples = {}};
+    for (const NamedProfile& named : processes) {
+        for (const Line& line : largest_lines(named)) {
+            const std::vector<std::pair<std::string, std::string>> labels = {
+                {"pid", std::to_string(named.profile.process)},
+                {"process", valid_utf8(named.profile.process_name)},
+                {"site", line.site}};
+            live.samples.push_back({labels, static_cast<double>(line.live_bytes)});
+            allocated.samples.push_back({labels, static_cast<double>(line.allocated_bytes)});
+        }
+    }
+    if (live.samples.empty()) return {};
+    return {live, allocated};
 }
 
 }  // namespace tensorpool::command::profile

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <queue>
@@ -229,7 +228,6 @@ private:
     bool has_any_ = false;
 };
 
-/// Builds a recording from the chunks of a trace file.
 class RecordingBuilder {
 public:
     /// `path` appears in error messages.

@@ -1,7 +1,5 @@
 #include <dlfcn.h>
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <system_error>
 
 #include <tensorpool/system_memory.hpp>
