@@ -1,9 +1,5 @@
 #include "read/record_families.hpp"
 
-#include <cmath>
-
-#include "base/report_text.hpp"
-
 namespace tensorpool {
 namespace {
 

@@ -9,7 +9,6 @@
 
 #include "base/report_text.hpp"
 #include "read/record_text.hpp"
-#include "statistics/records/record_table.hpp"
 
 namespace tensorpool::read {
 

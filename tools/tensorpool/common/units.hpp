@@ -12,8 +12,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 
 #include "common/printable.hpp"
 

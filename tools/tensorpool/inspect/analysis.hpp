@@ -4,7 +4,6 @@
 /// The analysis of a recording for `tensorpool inspect`, and its reports as text, JSON and HTML.
 
 #include <stdexcept>
-#include <utility>
 
 #include "common/table.hpp"
 #include "common/units.hpp"
