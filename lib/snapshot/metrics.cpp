@@ -1,6 +1,5 @@
 #include <tensorpool/metrics.hpp>
 
-#include "base/report_text.hpp"
 #include "platform/platform.hpp"
 #include "read/record_families.hpp"
 #include "snapshot/typed_records.hpp"

@@ -1,14 +1,11 @@
 #pragma once
 
-#include <tensorpool/process_snapshot.hpp>
-
 #include "arena/arena_table.hpp"
 #include "device/device_table.hpp"
 #include "limits/budget_table.hpp"
 #include "plan/planned_table.hpp"
 #include "read/read_records.hpp"
 #include "rest/stash_table.hpp"
-#include "statistics/records/record_table.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/scopes/scope_table.hpp"
 

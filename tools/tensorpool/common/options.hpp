@@ -3,8 +3,6 @@
 /// @file
 /// Options that several subcommands share.
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include <CLI/CLI.hpp>

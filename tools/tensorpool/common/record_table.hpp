@@ -3,12 +3,7 @@
 /// @file
 /// Tables of records of any kind: budgets, arenas, and those that this program does not know.
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <functional>
-#include <span>
 
 #include <tensorpool/record_group.hpp>
 

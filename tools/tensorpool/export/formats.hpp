@@ -4,7 +4,6 @@
 /// Writes recordings in the formats of other tools. Each function throws CommandError if the file
 /// cannot be written.
 
-#include <bit>
 #include <unordered_map>
 
 #include "common/html.hpp"

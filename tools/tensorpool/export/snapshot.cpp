@@ -1,8 +1,6 @@
 // Writes PyTorch's memory snapshot. The entries that its viewers require were taken from
 // torch/cuda/_memory_viz.py and torch/utils/viz/MemoryViz.js.
 
-#include <utility>
-
 #include "export/formats.hpp"
 #include "formats/symbols/frame_names.hpp"
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <fstream>
-#include <sstream>
 
 #include <tensorpool/metrics.hpp>
 
 #include "common/options.hpp"
-#include "common/printable.hpp"
 
 namespace tensorpool::command {
 namespace {

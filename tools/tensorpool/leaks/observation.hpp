@@ -4,8 +4,6 @@
 /// The profiles of a process at the ends of its iterations, and the verdict from samples whether
 /// the memory of a call stack grows from iteration to iteration.
 
-#include <numeric>
-
 #include <tensorpool/statistics_reader.hpp>
 
 #include "formats/profile/named_profile.hpp"

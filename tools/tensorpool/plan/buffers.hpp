@@ -4,7 +4,6 @@
 /// The buffers of a file: their lifetimes and, if present, offsets. Readers throw FileError with
 /// `name` as the file's name.
 
-#include <charconv>
 #include <set>
 #include <tuple>
 

@@ -1,4 +1,3 @@
-#include <cmath>
 #include <numeric>
 
 #include "common/html.hpp"

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include <nlohmann/json.hpp>
 
-#include "common/printable.hpp"
 #include "common/settings.hpp"
 #include "common/units.hpp"
 

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "common/options.hpp"
 #include "common/output.hpp"

@@ -2,7 +2,6 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <future>
 #include <set>
 

@@ -3,17 +3,12 @@
 /// @file
 /// The data that `top` shows, the state of its user interface, and the effects of keys.
 
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
 #include <cstdlib>
 #include <iterator>
 
 #include <tensorpool/statistics_reader.hpp>
 
 #include "common/record_table.hpp"
-#include "common/table.hpp"
 #include "common/totals.hpp"
 #include "formats/profile/named_profile.hpp"
 

@@ -13,7 +13,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cstring>
 #include <list>
 
 #include "common/target.hpp"

@@ -1,11 +1,6 @@
 #pragma once
 
-#include <fmt/format.h>
-
-#include <algorithm>
-#include <cmath>
 #include <tuple>
-#include <utility>
 
 #include <tensorpool/heap_profile.hpp>
 

@@ -2,7 +2,6 @@
 // fields are from there.
 
 #include <fstream>
-#include <sstream>
 
 #include <nlohmann/json.hpp>
 

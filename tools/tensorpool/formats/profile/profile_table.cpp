@@ -1,4 +1,3 @@
-#include <ctime>
 
 #include <tensorpool/profile_request.hpp>
 

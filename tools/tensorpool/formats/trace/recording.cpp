@@ -1,9 +1,6 @@
 #include "formats/trace/recording.hpp"
 
-#include <fmt/format.h>
-
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <queue>
 #include <unordered_map>

@@ -1,6 +1,4 @@
-#include <fmt/format.h>
 
-#include <cstring>
 #include <deque>
 #include <queue>
 

@@ -3,8 +3,6 @@
 /// @file
 /// `tensorpool inspect MODEL`: what the file contains, and whether the model fits into memory.
 
-#include <algorithm>
-
 #include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/model_estimate.hpp>
 #include <tensorpool/model_file.hpp>

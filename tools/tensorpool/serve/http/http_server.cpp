@@ -2,9 +2,7 @@
 
 #include <fcntl.h>
 
-#include <charconv>
 #include <exception>
-#include <limits>
 #include <list>
 
 #include <boost/asio/buffer.hpp>
@@ -20,7 +18,6 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/status.hpp>
 
-#include "serve/http/messages.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {

@@ -1,10 +1,167 @@
-#include "inspect/analysis.hpp"
+#pragma once
+
+/// @file
+/// The memory of a recording over time, and what holds it: sources, scopes and call sites.
 
 #include <cmath>
+#include <functional>
 #include <numeric>
 
+#include "formats/symbols/frame_names.hpp"
+#include "formats/trace/history.hpp"
+
 namespace tensorpool::command::inspect {
-namespace {
+
+using trace::BlockFacts;
+using trace::History;
+using trace::Lifetime;
+using trace::Recording;
+
+enum class GroupBy { source, scope };
+
+/// The names of the groups, and the group of each block. Sources of the same name and kind are one
+/// group, also across processes.
+class Groups {
+public:
+    Groups(const History& history, GroupBy by) : history_(history), by_(by) {
+        std::map<std::string, std::uint32_t> known;
+        const auto number_of = [&](std::string name) {
+            const auto [at, is_new] =
+                known.try_emplace(std::move(name), static_cast<std::uint32_t>(names_.size()));
+            if (is_new) names_.push_back(at->first);
+            return at->second;
+        };
+        for (const trace::RecordedSource& source : history.recording().sources) {
+            const bool has_kind = by == GroupBy::source;
+            group_of_source_.push_back(number_of(has_kind ? source.name_and_kind() : source.name));
+        }
+        // The brackets distinguish these from the names of scopes.
+        before_ = number_of("[before the recording]");
+        outside_ = number_of("[outside of scopes]");
+    }
+
+    std::size_t count() const noexcept { return names_.size(); }
+    const std::string& name(std::size_t group) const noexcept { return names_[group]; }
+    std::uint32_t of(std::size_t lifetime) const noexcept {
+        if (by_ == GroupBy::source) return group_of_source_[history_.lifetimes()[lifetime].source];
+        const BlockFacts& facts = history_.facts(lifetime);
+        if (facts.born == BlockFacts::none) return before_;
+        return facts.scope == BlockFacts::none ? outside_ : group_of_source_[facts.scope];
+    }
+
+private:
+    const History& history_;
+    GroupBy by_;
+    std::vector<std::string> names_;
+    std::vector<std::uint32_t> group_of_source_;
+    std::uint32_t before_ = 0;   // by scope: the group of blocks from before the recording
+    std::uint32_t outside_ = 0;  // by scope: the group of blocks outside of all scopes
+};
+
+struct Share {
+    std::string name;
+    std::uint64_t blocks = 0;
+    std::uint64_t bytes = 0;        ///< requested
+    std::uint64_t block_bytes = 0;  ///< including rounding
+};
+
+using ChosenLives = std::function<bool(const Lifetime&)>;
+using symbols::FrameName;
+using symbols::FrameNames;
+
+/// A call site and its blocks alive, estimated from samples. Each sample stands for the average
+/// number of requests of its size until one of them is sampled.
+struct Site {
+    std::string name;
+    double bytes = 0;
+    double blocks = 0;
+    std::uint64_t samples = 0;
+    std::vector<std::string> stack;  ///< of its largest sample, innermost first
+};
+
+struct Sites {
+    std::vector<Site> largest;  ///< the largest first
+    std::uint64_t samples = 0;  ///< samples of all sites, including those left out
+    double bytes = 0;
+};
+
+using trace::Range;
+using trace::range_of;
+using trace::RangeSet;
+
+/// Counts the pages that contain a part of any block, which a pool cannot release. Inner pages of a
+/// block belong to that block only, so just the pages at its two ends are kept by number.
+class PagesInUse {
+public:
+    explicit PagesInUse(std::uint64_t page_bytes) noexcept : page_bytes_(page_bytes) {}
+
+    void add(Range range) { change(range, true); }
+    /// Removes a range. Requires: it was added.
+    void remove(Range range) { change(range, false); }
+    std::uint64_t bytes() const noexcept { return (inner_ + shared_.size()) * page_bytes_; }
+
+private:
+    void change(Range range, bool added) {
+        if (range.begin == range.end) return;
+        const std::uint64_t first = range.begin / page_bytes_;
+        const std::uint64_t last = (range.end - 1) / page_bytes_;
+        const bool whole_first = range.begin % page_bytes_ == 0;
+        const bool whole_last = range.end % page_bytes_ == 0;
+        if (first == last) {
+            if (whole_first && whole_last) {
+                inner_ += added ? 1 : std::uint64_t{0} - 1;
+            } else {
+                change_page(first, added);
+            }
+            return;
+        }
+        if (!whole_first) change_page(first, added);
+        if (!whole_last) change_page(last, added);
+        const std::uint64_t inner =
+            last - first + 1 - (whole_first ? 0U : 1U) - (whole_last ? 0U : 1U);
+        inner_ += added ? inner : 0 - inner;
+    }
+    void change_page(std::uint64_t page, bool added) {
+        std::uint32_t& blocks = shared_[page];
+        blocks += added ? 1U : 0U - 1U;
+        if (blocks == 0) shared_.erase(page);
+    }
+
+    std::uint64_t page_bytes_;
+    std::uint64_t inner_ = 0;                                  // number of inner pages
+    std::unordered_map<std::uint64_t, std::uint32_t> shared_;  // blocks that begin or end in a page
+};
+
+struct Level {
+    std::uint64_t blocks = 0;
+    std::uint64_t alive_bytes = 0;  ///< requested; no allocator can need less
+    std::uint64_t block_bytes = 0;  ///< including rounding
+    std::uint64_t page_bytes = 0;   ///< in pages with a part of any of these blocks
+    std::uint64_t used_bytes = 0;   ///< in addresses that any block had so far
+    std::uint64_t held_bytes = 0;   ///< held by pools, arenas and scratches; 0 if not recorded
+};
+
+/// The moment with the most bytes alive in a stretch of time.
+struct Moment {
+    std::uint64_t time_ns = 0;
+    Level level;
+    std::vector<std::uint64_t> by_source;  ///< bytes alive, in the order of Timeline::sources
+    std::vector<std::uint64_t> by_scope;
+};
+
+struct Timeline {
+    std::vector<std::string> sources;  ///< the largest by their peaks; the last may be all others
+    std::vector<std::string> scopes;
+    std::vector<Moment> moments;  ///< one for each stretch of equal length
+    Moment peak;
+    std::uint32_t peak_call = Lifetime::none;  ///< none: before the first call
+    bool tells_held = false;                   ///< whether the recording contains held memory
+    std::uint64_t max_held_bytes = 0;          ///< maximum at any time
+    std::vector<std::uint64_t> process_peaks;  ///< maximum bytes alive of each process
+};
+
+// The number of moments in the timeline: as fine as a chart of 1,000 pixels can show.
+inline constexpr std::size_t stretches = 480;
 
 struct StackSum {
     double bytes = 0;
@@ -14,12 +171,12 @@ struct StackSum {
 using StackSums = std::unordered_map<std::uint32_t, StackSum>;
 
 // As in tcmalloc, a block of n bytes is sampled with probability 1 - exp(-n / interval).
-double blocks_for(std::uint64_t bytes, std::uint64_t interval) {
+inline double blocks_for(std::uint64_t bytes, std::uint64_t interval) {
     if (interval == 0 || bytes == 0) return 1;
     return -1 / std::expm1(-static_cast<double>(bytes) / static_cast<double>(interval));
 }
 
-StackSums add_up(const History& history, const ChosenLives& chosen) {
+inline StackSums add_up(const History& history, const ChosenLives& chosen) {
     StackSums sums;
     for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
         const Lifetime& lifetime = history.lifetimes()[i];
@@ -35,15 +192,15 @@ StackSums add_up(const History& history, const ChosenLives& chosen) {
     return sums;
 }
 
-std::string site_name(const std::vector<trace::RecordedFrame>& stack, FrameNames& names) {
+inline std::string site_name(const std::vector<trace::RecordedFrame>& stack, FrameNames& names) {
     std::vector<const FrameName*> frames;
     for (const trace::RecordedFrame frame : stack) frames.push_back(&names.name(frame));
     const FrameName* const line = line_of_program(frames);
     return line == nullptr ? "?" : to_short_text(*line);
 }
 
-std::vector<std::string> texts_of(const std::vector<trace::RecordedFrame>& stack,
-                                  FrameNames& names) {
+inline std::vector<std::string> texts_of(const std::vector<trace::RecordedFrame>& stack,
+                                         FrameNames& names) {
     std::vector<std::string> texts;
     for (const trace::RecordedFrame frame : stack) texts.push_back(to_text(names.name(frame)));
     return texts;
@@ -56,20 +213,20 @@ struct SiteSum {
 };
 
 // Sorts by the number of the stack, so that the result does not depend on the hash table's order.
-std::vector<std::pair<std::uint32_t, StackSum>> in_order(const StackSums& sums) {
+inline std::vector<std::pair<std::uint32_t, StackSum>> in_order(const StackSums& sums) {
     std::vector<std::pair<std::uint32_t, StackSum>> ordered(sums.begin(), sums.end());
     std::ranges::sort(ordered, {}, &std::pair<std::uint32_t, StackSum>::first);
     return ordered;
 }
 
-Site to_site(const std::string& name, const SiteSum& sum, const Recording& recording,
-             FrameNames& names) {
+inline Site to_site(const std::string& name, const SiteSum& sum, const Recording& recording,
+                    FrameNames& names) {
     return {name, sum.all.bytes, sum.all.blocks, sum.all.samples,
             texts_of(recording.stacks[sum.largest_stack], names)};
 }
 
 // The number of colours that people can distinguish; one of them is for all other groups.
-constexpr std::size_t max_shown = 8;
+inline constexpr std::size_t max_shown = 8;
 
 struct GroupPeaks {
     explicit GroupPeaks(std::size_t groups) : now(groups), max(groups) {}
@@ -86,7 +243,7 @@ struct Peaks {
     GroupPeaks sources, scopes, processes;
 };
 
-Peaks find_peaks(const History& history, const Groups& sources, const Groups& scopes) {
+inline Peaks find_peaks(const History& history, const Groups& sources, const Groups& scopes) {
     Peaks peaks{GroupPeaks(sources.count()), GroupPeaks(scopes.count()),
                 GroupPeaks(history.recording().processes.size())};
     const auto change = [&](std::uint32_t lifetime, std::uint64_t bytes) {
@@ -314,34 +471,10 @@ private:
     Timeline timeline_;
 };
 
-}  // namespace
-
-Groups::Groups(const History& history, GroupBy by) : history_(history), by_(by) {
-    std::map<std::string, std::uint32_t> known;
-    const auto number_of = [&](std::string name) {
-        const auto [at, is_new] =
-            known.try_emplace(std::move(name), static_cast<std::uint32_t>(names_.size()));
-        if (is_new) names_.push_back(at->first);
-        return at->second;
-    };
-    for (const trace::RecordedSource& source : history.recording().sources) {
-        const bool has_kind = by == GroupBy::source;
-        group_of_source_.push_back(number_of(has_kind ? source.name_and_kind() : source.name));
-    }
-    // The brackets distinguish these from the names of scopes.
-    before_ = number_of("[before the recording]");
-    outside_ = number_of("[outside of scopes]");
-}
-
-std::uint32_t Groups::of(std::size_t lifetime) const noexcept {
-    if (by_ == GroupBy::source) return group_of_source_[history_.lifetimes()[lifetime].source];
-    const BlockFacts& facts = history_.facts(lifetime);
-    if (facts.born == BlockFacts::none) return before_;
-    return facts.scope == BlockFacts::none ? outside_ : group_of_source_[facts.scope];
-}
-
-std::vector<Share> shares_of(const History& history, const Groups& groups,
-                             const ChosenLives& chosen) {
+/// Returns the share of each group in the blocks for which `chosen` is true, the largest first.
+/// Empty groups are left out.
+inline std::vector<Share> shares_of(const History& history, const Groups& groups,
+                                    const ChosenLives& chosen) {
     std::vector<Share> shares(groups.count());
     for (std::size_t i = 0; i < history.lifetimes().size(); ++i) {
         const Lifetime& lifetime = history.lifetimes()[i];
@@ -359,12 +492,14 @@ std::vector<Share> shares_of(const History& history, const Groups& groups,
     return shares;
 }
 
-bool is_left(const History& history, const Lifetime& lifetime) noexcept {
+/// Returns whether the block is alive at the end of a process whose recording is complete.
+inline bool is_left(const History& history, const Lifetime& lifetime) noexcept {
     return lifetime.end == Lifetime::none && history.recording().processes[lifetime.process].ended;
 }
 
-Sites sites_of(const History& history, FrameNames& names, std::size_t max_sites,
-               const ChosenLives& chosen) {
+/// Returns the call sites of the blocks for which `chosen` is true, at most `max_sites` of them.
+inline Sites sites_of(const History& history, FrameNames& names, std::size_t max_sites,
+                      const ChosenLives& chosen) {
     const Recording& recording = history.recording();
     std::unordered_map<std::string, SiteSum> by_name;
     Sites sites;
@@ -393,34 +528,10 @@ Sites sites_of(const History& history, FrameNames& names, std::size_t max_sites,
     return sites;
 }
 
-void PagesInUse::change(Range range, bool added) {
-    if (range.begin == range.end) return;
-    const std::uint64_t first = range.begin / page_bytes_;
-    const std::uint64_t last = (range.end - 1) / page_bytes_;
-    const bool whole_first = range.begin % page_bytes_ == 0;
-    const bool whole_last = range.end % page_bytes_ == 0;
-    if (first == last) {
-        if (whole_first && whole_last) {
-            inner_ += added ? 1 : std::uint64_t{0} - 1;
-        } else {
-            change_page(first, added);
-        }
-        return;
-    }
-    if (!whole_first) change_page(first, added);
-    if (!whole_last) change_page(last, added);
-    const std::uint64_t inner = last - first + 1 - (whole_first ? 0U : 1U) - (whole_last ? 0U : 1U);
-    inner_ += added ? inner : 0 - inner;
-}
-
-void PagesInUse::change_page(std::uint64_t page, bool added) {
-    std::uint32_t& blocks = shared_[page];
-    blocks += added ? 1U : 0U - 1U;
-    if (blocks == 0) shared_.erase(page);
-}
-
-Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
-                     std::size_t stretches) {
+/// Divides the time into `stretches` stretches, at least 1; fewer if there are not as many
+/// nanoseconds. Requires: the recording has a call.
+inline Timeline timeline_of(const History& history, const Groups& sources, const Groups& scopes,
+                            std::size_t stretches) {
     return TimelineMaker(history, sources, scopes, stretches).make();
 }
 
