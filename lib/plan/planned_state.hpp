@@ -4,7 +4,7 @@
 #include <tensorpool/planned_arena.hpp>
 
 #include "events/timeline.hpp"
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "plan/pool_requests.hpp"
 #include "plan/served_plan.hpp"
 
