@@ -144,9 +144,9 @@ static_assert(alignof(ScratchScope) <= alignof(tensorpool_scratch_scope));
 /// is NULL or the size is not that of any version of the struct.
 template <class Read>
 void fill_in_statistics(tensorpool_arena_statistics* statistics, Read read) {
-    constexpr std::size_t first_version_bytes = offsetof(tensorpool_arena_statistics, refusals) +
-                                                sizeof(tensorpool_arena_statistics::refusals);
-    fill_in(statistics, "statistics", "tensorpool_arena_statistics", first_version_bytes, [&] {
+    constexpr std::size_t first_statistics_bytes = offsetof(tensorpool_arena_statistics, refusals) +
+                                                   sizeof(tensorpool_arena_statistics::refusals);
+    fill_in(statistics, "statistics", "tensorpool_arena_statistics", first_statistics_bytes, [&] {
         const ArenaStatistics from = read();
         return tensorpool_arena_statistics{.struct_bytes = sizeof(tensorpool_arena_statistics),
                                            .used_bytes = from.used_bytes,

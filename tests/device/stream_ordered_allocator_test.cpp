@@ -17,7 +17,7 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
+using Simulated = test::Device;
 
 constexpr std::size_t mib = std::size_t{1} << 20;
 
@@ -32,7 +32,7 @@ class StreamOrderedAllocatorTest : public ::testing::Test {
 protected:
     ~StreamOrderedAllocatorTest() override { test::expect_none(backend); }
 
-    Device backend{device_options()};
+    Simulated backend{device_options()};
     StreamOrderedAllocator allocator{backend, 0};
     const StreamHandle stream = backend.stream();
     const StreamHandle other = backend.stream();
@@ -175,7 +175,7 @@ TEST_F(StreamOrderedAllocatorTest, InvalidArgumentsAreRejected) {
     EXPECT_THROW(StreamOrderedAllocator(backend, 1), std::invalid_argument);
     SimulationOptions options = device_options();
     options.stream_ordered_allocation = false;
-    Device without(options);
+    Simulated without(options);
     try {
         const StreamOrderedAllocator none(without, 0);
         ADD_FAILURE();

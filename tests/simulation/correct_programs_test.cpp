@@ -10,10 +10,10 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::expect_none;
 using test::Slab;
 using test::small_device;
+using Simulated = test::Device;
 
 constexpr std::size_t page = 4096;
 
@@ -26,14 +26,14 @@ void on_each_schedule(Program program) {
                                                   : "random");
         SimulationOptions options = small_device(schedule);
         options.devices = 2;
-        Device device(options);
+        Simulated device(options);
         program(device);
         expect_none(device);
     }
 }
 
 TEST(CorrectProgram, EventsOrderStreams) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle one = device.stream();
         const StreamHandle two = device.stream();
         void* const memory = device.memory();
@@ -49,7 +49,7 @@ TEST(CorrectProgram, EventsOrderStreams) {
 }
 
 TEST(CorrectProgram, OrderIsTransitive) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle one = device.stream();
         const StreamHandle two = device.stream();
         const StreamHandle three = device.stream();
@@ -64,7 +64,7 @@ TEST(CorrectProgram, OrderIsTransitive) {
 }
 
 TEST(CorrectProgram, StreamsReadTheSameMemoryConcurrently) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         void* const memory = device.memory();
         EXPECT_EQ(device.fill(0, memory, 1, page), DeviceStatus::ok);
         for (int i = 0; i < 4; ++i) device.reads(device.stream(), memory, "read");
@@ -72,7 +72,7 @@ TEST(CorrectProgram, StreamsReadTheSameMemoryConcurrently) {
 }
 
 TEST(CorrectProgram, StreamsWriteToSeparateParts) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         char* const memory = static_cast<char*>(device.memory());
         for (int i = 0; i < 4; ++i)
             device.writes(device.stream(), memory + i * 1024, "write", 1024);
@@ -82,7 +82,7 @@ TEST(CorrectProgram, StreamsWriteToSeparateParts) {
 }
 
 TEST(CorrectProgram, TheHostOrdersStreamsByWaiting) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle one = device.stream();
         void* const memory = device.memory();
         device.writes(one, memory, "produce");
@@ -92,7 +92,7 @@ TEST(CorrectProgram, TheHostOrdersStreamsByWaiting) {
 }
 
 TEST(CorrectProgram, SuccessfulQueryOrdersStreams) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle one = device.stream();
         void* const memory = device.memory();
         device.writes(one, memory, "produce");
@@ -106,7 +106,7 @@ TEST(CorrectProgram, SuccessfulQueryOrdersStreams) {
 }
 
 TEST(CorrectProgram, CopiesThroughPinnedMemoryAreWaitedFor) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         char* const host = static_cast<char*>(device.pinned());
         void* const memory = device.memory();
         for (int round = 1; round < 4; ++round) {
@@ -125,7 +125,7 @@ TEST(CorrectProgram, CopiesThroughPinnedMemoryAreWaitedFor) {
 }
 
 TEST(CorrectProgram, PageableMemoryIsOverwrittenAfterItsCopyWasSubmitted) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         void* const memory = device.memory();
         std::vector<char> host(page);
         for (char round = 1; round < 4; ++round) {
@@ -142,7 +142,7 @@ TEST(CorrectProgram, PageableMemoryIsOverwrittenAfterItsCopyWasSubmitted) {
 }
 
 TEST(CorrectProgram, SynchronousCopiesFollowTheDefaultStream) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         void* const memory = device.memory();
         std::vector<char> host(page);
         device.writes(nullptr, memory, "produce");
@@ -154,7 +154,7 @@ TEST(CorrectProgram, SynchronousCopiesFollowTheDefaultStream) {
 }
 
 TEST(CorrectProgram, HostFunctionsAreOrdered) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle stream = device.stream();
         char* const host = static_cast<char*>(device.pinned());
         void* const memory = device.memory();
@@ -173,7 +173,7 @@ TEST(CorrectProgram, HostFunctionsAreOrdered) {
 }
 
 TEST(CorrectProgram, PeersCopyInTheOrderOfAnEvent) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         ASSERT_EQ(device.enable_peer_access(1, 0), DeviceStatus::ok);
         void* const from = device.memory(page, 0);
         void* const to = device.memory(page, 1);
@@ -187,7 +187,7 @@ TEST(CorrectProgram, PeersCopyInTheOrderOfAnEvent) {
 }
 
 TEST(CorrectProgram, StreamOrderedMemoryIsReused) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle stream = device.stream();
         for (int round = 0; round < 10; ++round) {
             void* memory = nullptr;
@@ -200,7 +200,7 @@ TEST(CorrectProgram, StreamOrderedMemoryIsReused) {
 }
 
 TEST(CorrectProgram, ContentOfMovedMemoryIsKnown) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const std::size_t granule = device.abilities(0).granularity;
         void* addresses = nullptr;
         MemoryHandle memory = nullptr;
@@ -217,7 +217,7 @@ TEST(CorrectProgram, ContentOfMovedMemoryIsKnown) {
 }
 
 TEST(CorrectProgram, SharedMemoryIsWrittenByTheHost) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         void* memory = nullptr;
         ASSERT_EQ(device.allocate(0, page, StorageKind::shared, &memory), DeviceStatus::ok);
         std::memset(device.host_pointer(0, memory), 1, page);
@@ -228,7 +228,7 @@ TEST(CorrectProgram, SharedMemoryIsWrittenByTheHost) {
 }
 
 TEST(CorrectProgram, HostBufferIsReusedAfterSynchronousCopies) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         void* const memory = device.memory();
         for (int round = 0; round < 3; ++round) {
             std::vector<char> host(page, 1);
@@ -245,7 +245,7 @@ TEST(CorrectProgram, HostBufferIsReusedAfterSynchronousCopies) {
 // Blocks of an allocator -------------------------------------------------------------------------
 
 TEST(CorrectProgram, BlockIsReusedByItsStreamAtOnce) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle stream = device.stream();
         Slab slab(device);
         for (int round = 0; round < 3; ++round) {
@@ -260,7 +260,7 @@ TEST(CorrectProgram, BlockIsReusedByItsStreamAtOnce) {
 }
 
 TEST(CorrectProgram, BlockOfTwoStreamsIsReusedAfterBoth) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle one = device.stream();
         const StreamHandle two = device.stream();
         Slab slab(device);
@@ -278,7 +278,7 @@ TEST(CorrectProgram, BlockOfTwoStreamsIsReusedAfterBoth) {
 }
 
 TEST(CorrectProgram, UseThatTheOwnStreamWaitedForNeedsNoRecordUse) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         const StreamHandle one = device.stream();
         const StreamHandle two = device.stream();
         Slab slab(device);
@@ -294,7 +294,7 @@ TEST(CorrectProgram, UseThatTheOwnStreamWaitedForNeedsNoRecordUse) {
 }
 
 TEST(CorrectProgram, FreedBlocksAreSplitAndMerged) {
-    on_each_schedule([](Device& device) {
+    on_each_schedule([](Simulated& device) {
         Slab slab(device);
         slab.allocated(0, nullptr);
         slab.allocated(1, nullptr);

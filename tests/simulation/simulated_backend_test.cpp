@@ -12,11 +12,11 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::small_device;
+using Simulated = test::Device;
 
 TEST(SimulatedBackend, UntouchedMemoryCostsNothing) {
-    Device device(SimulationOptions{});
+    Simulated device(SimulationOptions{});
     DeviceMemoryInfo info;
     EXPECT_EQ(device.memory_info(0, info), DeviceStatus::ok);
     EXPECT_EQ(info.total_bytes, std::size_t{16} << 30);
@@ -33,7 +33,7 @@ TEST(SimulatedBackend, UntouchedMemoryCostsNothing) {
 }
 
 TEST(SimulatedBackend, LazyWorkRunsWhenWaitedFor) {
-    Device device(small_device(Schedule::lazy));
+    Simulated device(small_device(Schedule::lazy));
     const StreamHandle stream = device.stream();
     std::string order;
     device.calls_back(stream, [&] { order += 'a'; });
@@ -48,14 +48,14 @@ TEST(SimulatedBackend, LazyWorkRunsWhenWaitedFor) {
 }
 
 TEST(SimulatedBackend, EagerWorkIsDoneBeforeTheCallReturns) {
-    Device device;
+    Simulated device;
     bool done = false;
     device.calls_back(nullptr, [&] { done = true; });
     EXPECT_TRUE(done);
 }
 
 TEST(SimulatedBackend, StreamWaitsForAnEvent) {
-    Device device(small_device(Schedule::lazy));
+    Simulated device(small_device(Schedule::lazy));
     const StreamHandle first = device.stream();
     const StreamHandle second = device.stream();
     std::string order;
@@ -67,7 +67,7 @@ TEST(SimulatedBackend, StreamWaitsForAnEvent) {
 }
 
 TEST(SimulatedBackend, CopiesGoThroughTheDevice) {
-    Device device(small_device(Schedule::lazy));
+    Simulated device(small_device(Schedule::lazy));
     const StreamHandle stream = device.stream();
     void* const memory = device.memory();
     std::vector<char> in(4096, 7);
@@ -83,7 +83,7 @@ TEST(SimulatedBackend, CopiesGoThroughTheDevice) {
 }
 
 TEST(SimulatedBackend, ContentMovesWithItsMemory) {
-    Device device;
+    Simulated device;
     const std::size_t granule = device.abilities(0).granularity;
     void* addresses = nullptr;
     MemoryHandle memory = nullptr;
@@ -105,7 +105,7 @@ TEST(SimulatedBackend, ContentMovesWithItsMemory) {
 }
 
 TEST(SimulatedBackend, GraphRunsCapturedWorkAtEachLaunch) {
-    Device device;
+    Simulated device;
     const StreamHandle stream = device.stream();
     const StreamHandle branch = device.stream();
     std::string order;
@@ -128,7 +128,7 @@ TEST(SimulatedBackend, GraphRunsCapturedWorkAtEachLaunch) {
 }
 
 TEST(SimulatedBackend, FunctionsMayNotCallTheBackend) {
-    Device device;
+    Simulated device;
     DeviceStatus inside = DeviceStatus::ok;
     device.calls_back(nullptr, [&] { inside = device.synchronize_device(0); });
     EXPECT_EQ(inside, DeviceStatus::failed);

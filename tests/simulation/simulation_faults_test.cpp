@@ -9,14 +9,14 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::small_device;
+using Simulated = test::Device;
 
 constexpr std::size_t page = 4096;
 constexpr StorageKind storage = StorageKind::private_storage;
 
 TEST(SimulationFaults, NamedCallsFailWithoutSideEffects) {
-    Device device;
+    Simulated device;
     device.set_faults({.failing = {{SimulatedCall::allocate, 2, 2}}});
     void* memory = nullptr;
     EXPECT_EQ(device.allocate(0, page, storage, &memory), DeviceStatus::ok);
@@ -29,7 +29,7 @@ TEST(SimulationFaults, NamedCallsFailWithoutSideEffects) {
 }
 
 TEST(SimulationFaults, RequestsAboveASizeAreOutOfMemory) {
-    Device device;
+    Simulated device;
     device.set_faults({.largest_request = page});
     void* memory = nullptr;
     MemoryHandle physical = nullptr;
@@ -44,7 +44,7 @@ TEST(SimulationFaults, RequestsAboveASizeAreOutOfMemory) {
 }
 
 TEST(SimulationFaults, MappingFailsHalfway) {
-    Device device;
+    Simulated device;
     const std::size_t granule = device.abilities(0).granularity;
     void* addresses = nullptr;
     ASSERT_EQ(device.reserve_addresses(0, 2 * granule, &addresses), DeviceStatus::ok);
@@ -61,7 +61,7 @@ TEST(SimulationFaults, MappingFailsHalfway) {
 }
 
 TEST(SimulationFaults, PinnedMemoryFails) {
-    Device device;
+    Simulated device;
     device.set_faults({.refuses_pinned = true});
     void* memory = nullptr;
     alignas(page) static char own[page];
@@ -71,7 +71,7 @@ TEST(SimulationFaults, PinnedMemoryFails) {
 }
 
 TEST(SimulationFaults, EventQueriesAnswerLate) {
-    Device device;
+    Simulated device;
     device.set_faults({.slow_event_queries = 2});
     const EventHandle event = device.recorded(nullptr);
     for (int round = 0; round < 2; ++round) {
@@ -85,7 +85,7 @@ TEST(SimulationFaults, EventQueriesAnswerLate) {
 }
 
 TEST(SimulationFaults, LostDeviceFailsAllCalls) {
-    Device device;
+    Simulated device;
     device.set_faults({.lost_from = 3});
     void* const memory = device.memory();
     const EventHandle event = device.event();
@@ -97,7 +97,7 @@ TEST(SimulationFaults, LostDeviceFailsAllCalls) {
 }
 
 TEST(SimulationFaults, CreatingStreamsAndEventsFails) {
-    Device device;
+    Simulated device;
     device.set_faults({.failing = {{SimulatedCall::create_stream}, {SimulatedCall::create_event}}});
     StreamHandle stream = nullptr;
     EventHandle event = nullptr;

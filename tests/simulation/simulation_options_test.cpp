@@ -13,15 +13,15 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::expect_none;
 using test::Slab;
 using test::small_device;
+using Simulated = test::Device;
 
 constexpr std::size_t page = 4096;
 constexpr std::size_t mib = std::size_t{1} << 20;
 
-std::size_t free_bytes(Device& device) {
+std::size_t free_bytes(Simulated& device) {
     DeviceMemoryInfo info;
     EXPECT_EQ(device.memory_info(0, info), DeviceStatus::ok);
     return info.free_bytes;
@@ -33,7 +33,7 @@ TEST(SimulationOptions, AbilitiesFollowTheOptions) {
     options.shared_storage = options.managed_storage = options.watches_blocks = false;
     options.recommended_bytes = 5 * mib;
     options.largest_allocation = mib;
-    Device device(options);
+    Simulated device(options);
     const DeviceAbilities abilities = device.abilities(0);
     EXPECT_EQ(abilities.granularity, 0U);
     EXPECT_EQ(abilities.recommended_bytes, 5 * mib);
@@ -53,7 +53,7 @@ TEST(SimulationOptions, AbilitiesFollowTheOptions) {
 TEST(SimulationOptions, OtherProcessesHoldMemoryToo) {
     SimulationOptions options = small_device();
     options.other_process_bytes = 60 * mib;
-    Device device(options);
+    Simulated device(options);
     EXPECT_EQ(free_bytes(device), 4 * mib);
     device.set_other_process_bytes(0, 80 * mib);
     EXPECT_EQ(free_bytes(device), 0U);
@@ -65,7 +65,7 @@ TEST(SimulationOptions, OtherProcessesHoldMemoryToo) {
 TEST(SimulationOptions, FreeSizeIsLateUntilItIsSettled) {
     SimulationOptions options = small_device();
     options.late_free_size = true;
-    Device device(options);
+    Simulated device(options);
     for (const bool settles : {true, false}) {
         device.free(device.memory(mib), mib);
         EXPECT_EQ(free_bytes(device), 63 * mib);
@@ -77,10 +77,10 @@ TEST(SimulationOptions, FreeSizeIsLateUntilItIsSettled) {
 
 TEST(SimulationOptions, UnifiedMemoryHasAHostPointer) {
     SimulationOptions options = small_device();
-    Device apart(options);
+    Simulated apart(options);
     EXPECT_EQ(apart.host_pointer(0, apart.memory()), nullptr);
     options.unified_memory = true;
-    Device one(options);
+    Simulated one(options);
     char* const memory = static_cast<char*>(one.memory());
     EXPECT_EQ(one.host_pointer(0, memory + 5), memory + 5);
 }
@@ -89,7 +89,7 @@ TEST(SimulationOptions, FreshAndFreedMemoryHoldPatterns) {
     for (const bool wanted : {true, false}) {
         SimulationOptions options = small_device();
         options.fill_patterns = wanted;
-        Device device(options);
+        Simulated device(options);
         Slab slab(device);
         std::uint32_t word = 0;
         slab.allocated(1, nullptr);
@@ -104,7 +104,7 @@ TEST(SimulationOptions, FreshAndFreedMemoryHoldPatterns) {
 TEST(SimulationOptions, HazardDetectionCanBeDisabled) {
     SimulationOptions options = small_device(Schedule::lazy);
     options.finds_hazards = false;
-    Device device(options);
+    Simulated device(options);
     EXPECT_FALSE(device.abilities(0).watches_blocks);
     void* const memory = device.memory();
     bool done = false;
@@ -120,7 +120,7 @@ TEST(SimulationOptions, HazardDetectionCanBeDisabled) {
 TEST(SimulationOptions, MaxHazardsLimitsTheKeptHazards) {
     SimulationOptions options = small_device();
     options.max_hazards = 2;
-    Device device(options);
+    Simulated device(options);
     for (int i = 0; i < 5; ++i) device.reads(nullptr, device.memory(), "read");
     EXPECT_EQ(device.hazards().size(), 2U);
     EXPECT_EQ(device.hazard_count(), 5U);
@@ -134,7 +134,7 @@ TEST(SimulationOptions, MaxHazardsLimitsTheKeptHazards) {
 std::string order_with_seed(std::uint64_t seed) {
     SimulationOptions options = small_device(Schedule::random);
     options.seed = seed;
-    Device device(options);
+    Simulated device(options);
     std::string order;
     for (char name = 'a'; name <= 'z'; ++name) {
         device.calls_back(device.stream(), [&order, name] { order += name; });
@@ -152,7 +152,7 @@ TEST(SimulationOptions, SeedDecidesTheOrder) {
 TEST(SimulationOptions, PollingProgramAdvancesWhenPatienceEnds) {
     SimulationOptions options = small_device(Schedule::lazy);
     options.patience = 3;
-    Device device(options);
+    Simulated device(options);
     bool done = false;
     device.calls_back(nullptr, [&] { done = true; });
     for (int i = 0; i < 3; ++i) EXPECT_EQ(device.query_stream(0, nullptr), DeviceStatus::not_ready);
@@ -162,7 +162,7 @@ TEST(SimulationOptions, PollingProgramAdvancesWhenPatienceEnds) {
 }
 
 TEST(SimulationOptions, StreamIsAdvancedStepByStep) {
-    Device device(small_device(Schedule::lazy));
+    Simulated device(small_device(Schedule::lazy));
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     std::string order;
@@ -179,7 +179,7 @@ TEST(SimulationOptions, StreamIsAdvancedStepByStep) {
 // Counts and time --------------------------------------------------------------------------------
 
 TEST(SimulatedCalls, EachFunctionIsCounted) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     device.free(memory);
     device.synchronize(nullptr);
@@ -199,7 +199,7 @@ TEST(SimulatedClock, StreamsRunConcurrentlyInSimulatedTime) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
         SimulationOptions options = small_device(schedule);
         options.launch_latency_ns = 10;
-        Device device(options);
+        Simulated device(options);
         const StreamHandle one = device.stream();
         const StreamHandle two = device.stream();
         device.calls_back(one, {}, "short", 1'000'000);
@@ -218,7 +218,7 @@ TEST(SimulatedClock, EventsMeasureTheDurationOfWork) {
     SimulationOptions options = small_device();
     options.launch_latency_ns = 0;
     options.host_to_device_bytes_per_ns = 2;
-    Device device(options);
+    Simulated device(options);
     void* const host = device.pinned(mib);
     void* const memory = device.memory(mib);
     const EventHandle before = device.recorded(nullptr);
@@ -237,7 +237,7 @@ TEST(SimulatedClock, EventsMeasureTheDurationOfWork) {
 /// uses a block too, ordered by events.
 class Workload {
 public:
-    Workload(Device& device, std::uint64_t seed) : device_(device), random_(seed) {
+    Workload(Simulated& device, std::uint64_t seed) : device_(device), random_(seed) {
         for (int i = 0; i < 4; ++i) streams_.push_back(device.stream());
         event_ = device.event();
         blocks_.resize(64);
@@ -283,7 +283,7 @@ private:
         orders(other, owner);
     }
 
-    Device& device_;
+    Simulated& device_;
     std::mt19937_64 random_;
     std::vector<StreamHandle> streams_;
     EventHandle event_ = nullptr;
@@ -293,7 +293,7 @@ private:
 
 TEST(Simulation, RandomWorkloadHasNoHazardInAnySchedule) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
-        Device device(small_device(schedule));
+        Simulated device(small_device(schedule));
         Workload workload(device, 7);
         for (int step = 0; step < 100'000; ++step) {
             workload.step();
@@ -306,7 +306,7 @@ TEST(Simulation, RandomWorkloadHasNoHazardInAnySchedule) {
 
 TEST(Simulation, ConcurrentThreadsReportNoHazard) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
-        Device device(small_device(schedule));
+        Simulated device(small_device(schedule));
         std::vector<std::thread> threads;
         for (int i = 0; i < 4; ++i) {
             threads.emplace_back([&, i] {

@@ -10,7 +10,6 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::device_with;
 using test::DeviceCalls;
 using test::kib;

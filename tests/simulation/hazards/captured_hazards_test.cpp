@@ -10,11 +10,11 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::expect_hazard;
 using test::expect_none;
 using test::Slab;
 using test::small_device;
+using Simulated = test::Device;
 
 constexpr std::size_t page = 4096;
 
@@ -35,7 +35,7 @@ protected:
         device.clear_hazards();
     }
 
-    Device device;
+    Simulated device;
     StreamHandle stream = device.stream();
 };
 

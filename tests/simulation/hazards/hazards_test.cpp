@@ -10,18 +10,18 @@
 namespace tensorpool {
 namespace {
 
-using test::Device;
 using test::expect_hazard;
 using test::expect_none;
 using test::Slab;
 using test::small_device;
+using Simulated = test::Device;
 
 constexpr std::size_t page = 4096;
 
 // Planted faults. Each must be reported with both operations -------------------------------------
 
 TEST(PlantedHazard, UnorderedWriteAfterReadOnAnotherStream) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     void* const memory = device.memory();
@@ -33,7 +33,7 @@ TEST(PlantedHazard, UnorderedWriteAfterReadOnAnotherStream) {
 }
 
 TEST(PlantedHazard, UnorderedReadAfterWriteOnAnotherStream) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     void* const memory = device.memory();
     device.writes(one, memory, "produce");
@@ -47,7 +47,7 @@ TEST(PlantedHazard, UnorderedReadAfterWriteOnAnotherStream) {
 }
 
 TEST(PlantedHazard, EventRecordedBeforeTheWork) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     void* const memory = device.memory();
@@ -59,7 +59,7 @@ TEST(PlantedHazard, EventRecordedBeforeTheWork) {
 }
 
 TEST(PlantedHazard, ReadOfUninitializedMemory) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     device.writes(nullptr, memory, "write half", page / 2);
     device.reads(nullptr, memory, "read all");
@@ -68,7 +68,7 @@ TEST(PlantedHazard, ReadOfUninitializedMemory) {
 }
 
 TEST(PlantedHazard, CopyOfUninitializedMemory) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     std::vector<char> host(page);
     EXPECT_EQ(device.copy(0, CopyKind::device_to_host, host.data(), memory, page),
@@ -77,7 +77,7 @@ TEST(PlantedHazard, CopyOfUninitializedMemory) {
 }
 
 TEST(PlantedHazard, AccessAfterFree) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     device.free(memory);
     EXPECT_EQ(device.launch(0, nullptr, {"late", {}, {{memory, 16}}, {}, 0}),
@@ -86,7 +86,7 @@ TEST(PlantedHazard, AccessAfterFree) {
 }
 
 TEST(PlantedHazard, AccessBeyondTheEndOfAnAllocation) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     EXPECT_EQ(device.launch(0, nullptr, {"too long", {}, {{memory, page + 1}}, {}, 0}),
               DeviceStatus::invalid_argument);
@@ -94,7 +94,7 @@ TEST(PlantedHazard, AccessBeyondTheEndOfAnAllocation) {
 }
 
 TEST(PlantedHazard, AccessToUnmappedAddresses) {
-    Device device;
+    Simulated device;
     void* addresses = nullptr;
     const std::size_t granule = device.abilities(0).granularity;
     ASSERT_EQ(device.reserve_addresses(0, granule, &addresses), DeviceStatus::ok);
@@ -103,7 +103,7 @@ TEST(PlantedHazard, AccessToUnmappedAddresses) {
 }
 
 TEST(PlantedHazard, UnmapWhileWorkUsesTheMemory) {
-    Device device(small_device(Schedule::lazy));
+    Simulated device(small_device(Schedule::lazy));
     const std::size_t granule = device.abilities(0).granularity;
     void* addresses = nullptr;
     MemoryHandle memory = nullptr;
@@ -117,7 +117,7 @@ TEST(PlantedHazard, UnmapWhileWorkUsesTheMemory) {
 
 TEST(PlantedHazard, DeallocateWhileWorkUsesTheMemory) {
     for (const Schedule schedule : {Schedule::eager, Schedule::lazy, Schedule::random}) {
-        Device device(small_device(schedule));
+        Simulated device(small_device(schedule));
         void* const memory = device.memory();
         device.writes(device.stream(), memory, "long kernel");
         device.free(memory);
@@ -126,7 +126,7 @@ TEST(PlantedHazard, DeallocateWhileWorkUsesTheMemory) {
 }
 
 TEST(PlantedHazard, AllocationFreedTwice) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     device.free(memory);
     EXPECT_EQ(device.deallocate(0, memory, page, StorageKind::private_storage),
@@ -135,7 +135,7 @@ TEST(PlantedHazard, AllocationFreedTwice) {
 }
 
 TEST(PlantedHazard, StreamOrderedFreeBeforeUseByAnotherStream) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     void* memory = nullptr;
@@ -147,7 +147,7 @@ TEST(PlantedHazard, StreamOrderedFreeBeforeUseByAnotherStream) {
 }
 
 TEST(PlantedHazard, StreamOrderedMemoryUsedByAnUnorderedStream) {
-    Device device;
+    Simulated device;
     void* memory = nullptr;
     ASSERT_EQ(device.allocate_async(0, page, device.stream(), &memory), DeviceStatus::ok);
     device.writes(device.stream(), memory, "use");
@@ -155,7 +155,7 @@ TEST(PlantedHazard, StreamOrderedMemoryUsedByAnUnorderedStream) {
 }
 
 TEST(PlantedHazard, HostReadsBeforeTheCopyCompleted) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     char* const host = static_cast<char*>(device.pinned());
     const StreamHandle stream = device.stream();
@@ -167,7 +167,7 @@ TEST(PlantedHazard, HostReadsBeforeTheCopyCompleted) {
 }
 
 TEST(PlantedHazard, HostWritesBeforeTheCopyCompleted) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     void* const host = device.pinned();
     EXPECT_EQ(device.fill(0, memory, 0, page), DeviceStatus::ok);
@@ -180,7 +180,7 @@ TEST(PlantedHazard, HostWritesBeforeTheCopyCompleted) {
 
 // Pageable memory is read when the copy is submitted, even in the stream of its writer.
 TEST(PlantedHazard, PageableMemoryIsCopiedBeforeItsWriterHasRun) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     std::vector<char> host(page);
     EXPECT_EQ(device.fill(0, memory, 1, page), DeviceStatus::ok);
@@ -193,7 +193,7 @@ TEST(PlantedHazard, PageableMemoryIsCopiedBeforeItsWriterHasRun) {
 }
 
 TEST(PlantedHazard, SynchronousCopyWhileAStreamWritesTheMemory) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     std::vector<char> host(page);
     device.writes(device.stream(), memory, "produce");
@@ -203,7 +203,7 @@ TEST(PlantedHazard, SynchronousCopyWhileAStreamWritesTheMemory) {
 }
 
 TEST(PlantedHazard, PinnedMemoryFreedWhileACopyUsesIt) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     void* const host = device.pinned();
     EXPECT_EQ(device.copy_async(0, CopyKind::host_to_device, memory, host, page, nullptr),
@@ -213,7 +213,7 @@ TEST(PlantedHazard, PinnedMemoryFreedWhileACopyUsesIt) {
 }
 
 TEST(PlantedHazard, HostAccessToPrivateMemory) {
-    Device device;
+    Simulated device;
     void* const memory = device.memory();
     device.host_write(memory, 4, "plain store");
     expect_hazard(device, HazardKind::host_access_to_private, "plain store", "allocate");
@@ -222,7 +222,7 @@ TEST(PlantedHazard, HostAccessToPrivateMemory) {
 TEST(PlantedHazard, KernelAccessToAPeerWithoutPermission) {
     SimulationOptions options = small_device();
     options.devices = 2;
-    Device device(options);
+    Simulated device(options);
     void* const memory = device.memory(page, 1);
     EXPECT_EQ(device.launch(0, nullptr, {"stray", {}, {{memory, 16}}, {}, 0}),
               DeviceStatus::invalid_argument);
@@ -232,7 +232,7 @@ TEST(PlantedHazard, KernelAccessToAPeerWithoutPermission) {
 TEST(PlantedHazard, UnorderedAccessByTwoDevices) {
     SimulationOptions options = small_device();
     options.devices = 2;
-    Device device(options);
+    Simulated device(options);
     ASSERT_EQ(device.enable_peer_access(1, 0), DeviceStatus::ok);
     void* const from = device.memory(page, 0);
     void* const to = device.memory(page, 1);
@@ -244,7 +244,7 @@ TEST(PlantedHazard, UnorderedAccessByTwoDevices) {
 // Blocks of an allocator -------------------------------------------------------------------------
 
 TEST(PlantedHazard, BlockGivenToAnotherStreamBeforeItsLastUse) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     Slab slab(device);
@@ -257,7 +257,7 @@ TEST(PlantedHazard, BlockGivenToAnotherStreamBeforeItsLastUse) {
 }
 
 TEST(PlantedHazard, BlockReusedBeforeARecordedStreamHasPassed) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     Slab slab(device);
@@ -273,7 +273,7 @@ TEST(PlantedHazard, BlockReusedBeforeARecordedStreamHasPassed) {
 }
 
 TEST(PlantedHazard, BlockReportedReusableTooEarly) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     Slab slab(device);
@@ -288,7 +288,7 @@ TEST(PlantedHazard, BlockReportedReusableTooEarly) {
 }
 
 TEST(PlantedHazard, MissingRecordUse) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     const StreamHandle two = device.stream();
     Slab slab(device);
@@ -301,7 +301,7 @@ TEST(PlantedHazard, MissingRecordUse) {
 }
 
 TEST(PlantedHazard, AccessToAFreedBlockOfALiveSlab) {
-    Device device;
+    Simulated device;
     const StreamHandle one = device.stream();
     Slab slab(device);
     slab.allocated(0, one);
@@ -311,7 +311,7 @@ TEST(PlantedHazard, AccessToAFreedBlockOfALiveSlab) {
 }
 
 TEST(PlantedHazard, AccessToASlabOutsideOfBlocks) {
-    Device device;
+    Simulated device;
     Slab slab(device);
     slab.allocated(0, nullptr);
     device.writes(nullptr, slab.at(0), "too long", Slab::block + 1);
@@ -319,7 +319,7 @@ TEST(PlantedHazard, AccessToASlabOutsideOfBlocks) {
 }
 
 TEST(PlantedHazard, ReadOfUninitializedReusedBlock) {
-    Device device;
+    Simulated device;
     Slab slab(device);
     slab.allocated(0, nullptr);
     device.writes(nullptr, slab.at(0), "old content", Slab::block);
@@ -330,7 +330,7 @@ TEST(PlantedHazard, ReadOfUninitializedReusedBlock) {
 }
 
 TEST(PlantedHazard, BlockFreedTwice) {
-    Device device;
+    Simulated device;
     Slab slab(device);
     slab.allocated(0, nullptr);
     slab.freed(0, nullptr);
@@ -339,7 +339,7 @@ TEST(PlantedHazard, BlockFreedTwice) {
 }
 
 TEST(PlantedHazard, OverlappingBlocks) {
-    Device device;
+    Simulated device;
     Slab slab(device);
     slab.allocated(0, nullptr);
     slab.allocated(0, nullptr);
@@ -347,7 +347,7 @@ TEST(PlantedHazard, OverlappingBlocks) {
 }
 
 TEST(PlantedHazard, SlabDeallocatedWithABlockInUse) {
-    Device device;
+    Simulated device;
     Slab slab(device);
     slab.allocated(1, nullptr);
     device.free(slab.at(0), Slab::bytes);
@@ -355,7 +355,7 @@ TEST(PlantedHazard, SlabDeallocatedWithABlockInUse) {
 }
 
 TEST(Blocks, MaySpanSeveralMappings) {
-    Device device;
+    Simulated device;
     const std::size_t granule = device.abilities(0).granularity;
     void* address = nullptr;
     ASSERT_EQ(device.reserve_addresses(0, 2 * granule, &address), DeviceStatus::ok);
