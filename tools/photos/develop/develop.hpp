@@ -43,7 +43,8 @@ inline void run(const Step& step, const Mat& input, const Development& how, Mat&
 /// an identical result as long as cv::getNumThreads() is the same. Makes about 45 temporaries and
 /// holds up to ten times the picture's size in floats at once, or five times with the frugal
 /// operators.
-inline cv::Mat develop(const cv::Mat& picture, const Development& how, Frugal frugal) {
+inline cv::Mat develop(const cv::Mat& picture, const Development& how = {},
+                       Frugal frugal = Frugal::no) {
     const bool less = frugal == Frugal::yes;
     cv::Mat light = picture;
     for (Operator* const step :
@@ -62,7 +63,7 @@ inline cv::Mat develop(const cv::Mat& picture, const Development& how, Frugal fr
 /// operator instead, the results of all five would stay until the last. The operators' internal
 /// memory is scratch under their names, as scratch_report() shows.
 inline cv::Mat develop_in_context(const Mat& picture, ContextMatAllocator& memory,
-                                  const Development& how) {
+                                  const Development& how = {}) {
     CV_Assert(Mat::getDefaultAllocator() == &memory);
     Mat result(picture.size(), CV_8UC3);
     Mat light(picture.size(), CV_32FC3), next(picture.size(), CV_32FC3);
