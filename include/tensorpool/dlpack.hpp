@@ -91,10 +91,7 @@ inline DLManagedTensor* to_dlpack(TensorAllocation&& tensor) {
     std::vector<std::int64_t> strides = row_major_strides(shape);
     void* const data = tensor.get();
     const DLDevice device = dlpack_device(tensor.device());
-    const DLDataType dlpack = {static_cast<std::uint8_t>(type.code),
-                               static_cast<std::uint8_t>(type.bits),
-                               static_cast<std::uint16_t>(type.lanes)};
-    return dlpack_tensor(std::move(tensor), data, device, dlpack, std::move(shape),
+    return dlpack_tensor(std::move(tensor), data, device, dlpack_type(type), std::move(shape),
                          std::move(strides));
 }
 

@@ -1,7 +1,5 @@
 #include <tensorpool/tensorpool.h>
 
-#include <tensorpool/memory_pool.hpp>
-
 #include "adaptors/c_calls.hpp"
 #include "pool/pool.hpp"
 
@@ -132,7 +130,6 @@ tensorpool_statistics headline(const PoolStatistics& from) {
 }
 
 }  // namespace
-
 }  // namespace tensorpool::adaptors
 
 using namespace tensorpool::adaptors;

@@ -1,6 +1,11 @@
-// Arenas for C. A tensorpool_arena is an Arena.
+// Arenas, contexts and scratches for C. A tensorpool_arena is an Arena, a tensorpool_context a
+// Context.
 
 #include <tensorpool/tensorpool_arena.h>
+
+#include <utility>
+
+#include <tensorpool/context.hpp>
 
 #include "adaptors/c_calls.hpp"
 
@@ -88,8 +93,9 @@ tensorpool_allocated_object to_c(const AllocatedObject& from) noexcept {
     return {.id = from.id, .header = from.header, .data = from.data};
 }
 
-}  // namespace
-
+/// Converts the options of the C interface; nullptr means all defaults. Throws
+/// std::invalid_argument for a size that is not that of any version of the struct, for a value
+/// outside its enumeration, and for a set field that this version does not know.
 ArenaOptions to_arena_options(const tensorpool_arena_options* options) {
     if (options == nullptr) return {};
     const tensorpool_arena_options from =
@@ -102,6 +108,7 @@ ArenaOptions to_arena_options(const tensorpool_arena_options* options) {
     return to;
 }
 
+/// Returns the caller's buffer. Throws std::invalid_argument if it is nullptr and has bytes.
 std::span<std::byte> to_buffer(void* buffer, std::size_t bytes) {
     if (buffer == nullptr && bytes != 0) {
         throw std::invalid_argument("buffer is NULL, expected " + std::to_string(bytes) + " B");
@@ -109,10 +116,63 @@ std::span<std::byte> to_buffer(void* buffer, std::size_t bytes) {
     return {static_cast<std::byte*>(buffer), bytes};
 }
 
+tensorpool_arena* to_handle(Arena* arena) noexcept {
+    return reinterpret_cast<tensorpool_arena*>(arena);
+}
+tensorpool_scratch* to_handle(Scratch* scratch) noexcept {
+    return reinterpret_cast<tensorpool_scratch*>(scratch);
+}
+
+auto& to_context(auto* context) {
+    return object_of<Context>(context, "context", "one from tensorpool_context_create");
+}
+
+template <class Make>
+tensorpool_context* created(Make make, const char* function = __builtin_FUNCTION()) noexcept {
+    return reinterpret_cast<tensorpool_context*>(or_zero(make, function));
+}
+
+auto& to_scratch(auto* scratch) {
+    return object_of<Scratch>(scratch, "scratch",
+                              "one from tensorpool_scratch_local or tensorpool_context_scratch");
+}
+
+static_assert(sizeof(ScratchScope) <= sizeof(tensorpool_scratch_scope));
+static_assert(alignof(ScratchScope) <= alignof(tensorpool_scratch_scope));
+
+/// Fills in a caller's struct with what `read` returns. Throws std::invalid_argument if the pointer
+/// is NULL or the size is not that of any version of the struct.
+template <class Read>
+void fill_in_statistics(tensorpool_arena_statistics* statistics, Read read) {
+    constexpr std::size_t first_version_bytes = offsetof(tensorpool_arena_statistics, refusals) +
+                                                sizeof(tensorpool_arena_statistics::refusals);
+    fill_in(statistics, "statistics", "tensorpool_arena_statistics", first_version_bytes, [&] {
+        const ArenaStatistics from = read();
+        return tensorpool_arena_statistics{.struct_bytes = sizeof(tensorpool_arena_statistics),
+                                           .used_bytes = from.used_bytes,
+                                           .peak_used_bytes = from.peak_used_bytes,
+                                           .capacity_bytes = from.capacity_bytes,
+                                           .peak_capacity_bytes = from.peak_capacity_bytes,
+                                           .reserved_bytes = from.reserved_bytes,
+                                           .limit_bytes = from.limit_bytes,
+                                           .growths = from.growths,
+                                           .grown_bytes = from.grown_bytes,
+                                           .give_backs = from.give_backs,
+                                           .given_back_bytes = from.given_back_bytes,
+                                           .refusals = from.refusals,
+                                           .allocations = from.allocations,
+                                           .releases = from.releases};
+    });
+}
+
+}  // namespace
 }  // namespace tensorpool::adaptors
 
 using namespace tensorpool::adaptors;
 using tensorpool::Arena;
+using tensorpool::Context;
+using tensorpool::Scratch;
+using tensorpool::ScratchScope;
 
 tensorpool_arena* tensorpool_arena_create(const tensorpool_arena_options* options) {
     return to_handle(or_zero([&] { return new Arena(to_arena_options(options)); }));
@@ -220,7 +280,8 @@ int tensorpool_arena_analyze_json(const tensorpool_arena* arena, char* buffer,
 
 tensorpool_status tensorpool_arena_read_statistics(const tensorpool_arena* arena,
                                                    tensorpool_arena_statistics* statistics) {
-    return guarded([&] { fill_in(statistics, [&] { return to_arena(arena).statistics(); }); });
+    return guarded(
+        [&] { fill_in_statistics(statistics, [&] { return to_arena(arena).statistics(); }); });
 }
 
 int tensorpool_arena_report_json(const tensorpool_arena* arena, char* buffer, size_t buffer_bytes) {
@@ -231,4 +292,187 @@ tensorpool_status tensorpool_arena_options_init(tensorpool_arena_options* option
                                                 size_t struct_bytes) {
     return guarded(
         [&] { set_options(options, struct_bytes, struct_name, first_version_bytes, defaults()); });
+}
+
+// Contexts and scratches -------------------------------------------------------------------------
+
+tensorpool_context* tensorpool_context_create(const tensorpool_arena_options* options) {
+    return created([&] {
+        return options == nullptr ? new Context() : new Context(to_arena_options(options));
+    });
+}
+
+tensorpool_context* tensorpool_context_create_with_pool(const tensorpool_arena_options* options,
+                                                        tensorpool_pool* pool, size_t small_bytes) {
+    return created([&] {
+        tensorpool::ContextOptions to;
+        if (options != nullptr) to.arena = to_arena_options(options);
+        to.pool = reinterpret_cast<tensorpool::MemoryPool*>(pool);
+        to.small_bytes = small_bytes;
+        return new Context(std::move(to));
+    });
+}
+
+tensorpool_context* tensorpool_context_create_over(void* buffer, size_t bytes, size_t alignment) {
+    return created([&] { return new Context(to_buffer(buffer, bytes), alignment); });
+}
+
+tensorpool_context* tensorpool_context_create_measuring(const tensorpool_arena_options* options) {
+    return created([&] {
+        return options == nullptr ? new Context(Context::measuring())
+                                  : new Context(Context::measuring(to_arena_options(options)));
+    });
+}
+
+void tensorpool_context_destroy(tensorpool_context* context) {
+    delete reinterpret_cast<Context*>(context);
+}
+
+void* tensorpool_context_allocate(tensorpool_context* context, size_t bytes) {
+    return or_zero([&] { return to_context(context).allocate(bytes); });
+}
+
+void tensorpool_context_deallocate(tensorpool_context* context, void* block, size_t bytes) {
+    if (block == nullptr) return;
+    guarded([&] { to_context(context).deallocate(block, bytes); });
+}
+
+int tensorpool_context_report_json(const tensorpool_context* context, char* buffer,
+                                   size_t buffer_bytes) {
+    return report(buffer, buffer_bytes, [&] { return to_json(to_context(context).statistics()); });
+}
+
+void* tensorpool_context_alloc(tensorpool_context* context, size_t bytes) {
+    return or_zero([&] { return to_context(context).alloc(bytes); });
+}
+
+void* tensorpool_context_scratch_alloc(tensorpool_context* context, size_t bytes) {
+    return or_zero([&] { return to_context(context).scratch_alloc(bytes); });
+}
+
+void* tensorpool_context_scratch_alloc_matrix_pack(tensorpool_context* context, size_t rows,
+                                                   size_t columns, size_t element_bytes) {
+    return or_zero([&] {
+        return to_context(context).scratch_alloc_matrix_pack(rows, columns, element_bytes);
+    });
+}
+
+tensorpool_status tensorpool_context_scratch_reset(tensorpool_context* context) {
+    return guarded([&] { to_context(context).scratch_reset(); });
+}
+
+size_t tensorpool_context_mark(const tensorpool_context* context) {
+    return or_zero([&] { return to_context(context).mark(); });
+}
+
+tensorpool_status tensorpool_context_release_to(tensorpool_context* context, size_t mark) {
+    return guarded([&] { to_context(context).release_to(mark); });
+}
+
+tensorpool_status tensorpool_context_reset(tensorpool_context* context) {
+    return guarded([&] { to_context(context).reset(); });
+}
+
+tensorpool_status tensorpool_context_save_scratch(tensorpool_context* context) {
+    return guarded([&] { to_context(context).save_scratch(); });
+}
+
+tensorpool_status tensorpool_context_restore_scratch(tensorpool_context* context) {
+    return guarded([&] { to_context(context).restore_scratch(); });
+}
+
+tensorpool_status tensorpool_context_use_scratch(tensorpool_context* context, void* buffer,
+                                                 size_t bytes) {
+    return guarded([&] { to_context(context).use_scratch(to_buffer(buffer, bytes)); });
+}
+
+tensorpool_arena* tensorpool_context_arena(tensorpool_context* context) {
+    return to_handle(or_zero([&] { return &to_context(context).arena(); }));
+}
+
+tensorpool_scratch* tensorpool_context_scratch(tensorpool_context* context) {
+    return to_handle(or_zero([&] { return &to_context(context).scratch(); }));
+}
+
+tensorpool_scratch* tensorpool_scratch_local() {
+    return to_handle(or_zero([] { return &Scratch::local(); }));
+}
+
+tensorpool_scratch* tensorpool_scratch_create_over(void* buffer, size_t bytes) {
+    return to_handle(or_zero([&] { return new Scratch(Scratch::over(to_buffer(buffer, bytes))); }));
+}
+
+void tensorpool_scratch_destroy(tensorpool_scratch* scratch) {
+    delete reinterpret_cast<Scratch*>(scratch);
+}
+
+void* tensorpool_scratch_allocate(tensorpool_scratch* scratch, size_t bytes) {
+    return or_zero([&] { return to_scratch(scratch).allocate(bytes); });
+}
+
+void* tensorpool_scratch_allocate_aligned(tensorpool_scratch* scratch, size_t bytes,
+                                          size_t alignment) {
+    return or_zero([&] { return to_scratch(scratch).allocate(bytes, alignment); });
+}
+
+void* tensorpool_scratch_allocate_matrix_pack(tensorpool_scratch* scratch, size_t rows,
+                                              size_t columns, size_t element_bytes) {
+    return or_zero(
+        [&] { return to_scratch(scratch).allocate_matrix_pack(rows, columns, element_bytes); });
+}
+
+void* tensorpool_scratch_allocate_padded_matrix(tensorpool_scratch* scratch, size_t rows,
+                                                size_t columns, size_t element_bytes,
+                                                size_t* row_bytes) {
+    return or_zero([&] {
+        std::size_t& distance = required(row_bytes, "row_bytes", "a size_t");
+        const tensorpool::PaddedMatrix matrix =
+            to_scratch(scratch).allocate_padded_matrix(rows, columns, element_bytes);
+        distance = matrix.row_bytes;
+        return matrix.data;
+    });
+}
+
+tensorpool_status tensorpool_scratch_begin(tensorpool_scratch* scratch,
+                                           tensorpool_scratch_scope* scope, const char* name) {
+    return guarded([&] {
+        required(scope, "scope", "a struct");
+        Scratch& of = to_scratch(scratch);
+        if (name == nullptr) {
+            ::new (static_cast<void*>(scope)) ScratchScope(of);
+        } else {
+            ::new (static_cast<void*>(scope)) ScratchScope(of, name);
+        }
+    });
+}
+
+void tensorpool_scratch_end(tensorpool_scratch_scope* scope) {
+    if (scope == nullptr) return;
+    std::destroy_at(std::launder(reinterpret_cast<ScratchScope*>(scope)));
+}
+
+tensorpool_status tensorpool_scratch_reset(tensorpool_scratch* scratch) {
+    return guarded([&] { to_scratch(scratch).reset(); });
+}
+
+tensorpool_status tensorpool_scratch_reserve(tensorpool_scratch* scratch, size_t bytes) {
+    return guarded([&] { to_scratch(scratch).reserve(bytes); });
+}
+
+size_t tensorpool_scratch_trim(tensorpool_scratch* scratch) {
+    return or_zero([&] { return to_scratch(scratch).trim(); });
+}
+
+size_t tensorpool_scratch_used(const tensorpool_scratch* scratch) {
+    return or_zero([&] { return to_scratch(scratch).used(); });
+}
+
+size_t tensorpool_scratch_peak(const tensorpool_scratch* scratch) {
+    return or_zero([&] { return to_scratch(scratch).peak(); });
+}
+
+tensorpool_status tensorpool_scratch_read_statistics(const tensorpool_scratch* scratch,
+                                                     tensorpool_arena_statistics* statistics) {
+    return guarded(
+        [&] { fill_in_statistics(statistics, [&] { return to_scratch(scratch).statistics(); }); });
 }

@@ -6,12 +6,11 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <stdexcept>
+#include <string>
 #include <type_traits>
 
 #include <tensorpool/tensorpool.h>
-#include <tensorpool/tensorpool_arena.h>
-#include <tensorpool/arena.hpp>
-#include <tensorpool/scratch.hpp>
 
 namespace tensorpool::adaptors {
 
@@ -117,14 +116,59 @@ struct FromC {
     }
 };
 
+inline constexpr std::size_t error_text_bytes = 1024;  // for the longest text of an AllocationError
+
+// The text lies on the heap: the library's thread-local storage must stay small, or dlopen finds no
+// room for it. These variables need no constructor or destructor, so they may be used at any moment
+// of a thread's lifetime.
+inline constinit thread_local const char* shown_error = "";
+inline constinit thread_local char* error_buffer = nullptr;
+inline constinit thread_local bool error_buffer_is_gone = false;
+
+/// Frees the buffer when the thread ends. Destructors that run later get no new one, because
+/// nothing would free it.
+struct ErrorBufferOwner {
+    ~ErrorBufferOwner() {
+        shown_error = "";
+        delete[] error_buffer;
+        error_buffer = nullptr;
+        error_buffer_is_gone = true;
+    }
+};
+
+inline bool make_error_buffer() noexcept {
+    if (error_buffer_is_gone) return false;
+    error_buffer = new (std::nothrow) char[error_text_bytes];
+    if (error_buffer == nullptr) return false;
+    thread_local ErrorBufferOwner owner;
+    static_cast<void>(owner);
+    return true;
+}
+
 /// Returns why the last failed call of this thread through the C interface failed; "" before the
 /// first. The text is valid until the next failure on this thread, or the thread's end. If there is
 /// no memory for it, and in destructors that run late at a thread's end, it says only that a call
 /// failed.
-const char* last_error() noexcept;
+inline const char* last_error() noexcept {
+    return shown_error;
+}
 /// Sets this thread's last error: `text`, prefixed with "tensorpool: name: " unless it begins with
 /// "tensorpool: ", and cut to 1023 bytes. The function is tensorpool_name.
-void set_last_error(const char* function, const char* text) noexcept;
+inline void set_last_error(const char* function, const char* text) noexcept {
+    if (error_buffer == nullptr && !make_error_buffer()) {
+        shown_error =
+            "tensorpool: a call failed, without memory for the reason or late at its thread's end";
+        return;
+    }
+    constexpr std::string_view prefix = "tensorpool_";
+    if (std::string_view(text).starts_with("tensorpool: ")) {
+        std::snprintf(error_buffer, error_text_bytes, "%s", text);
+    } else {
+        std::snprintf(error_buffer, error_text_bytes, "tensorpool: %s: %s",
+                      function + prefix.size(), text);
+    }
+    shown_error = error_buffer;
+}
 
 /// Runs `call` and returns its status. If `call` throws, the text becomes this thread's last error.
 /// By default `function` is the function of the C interface that calls this.
@@ -186,45 +230,6 @@ template <class Object, class Handle>
 auto& object_of(Handle* handle, const char* what, const char* expected) {
     using Type = std::conditional_t<std::is_const_v<Handle>, const Object, Object>;
     return required(reinterpret_cast<Type*>(handle), what, expected);
-}
-
-inline tensorpool_arena* to_handle(Arena* arena) noexcept {
-    return reinterpret_cast<tensorpool_arena*>(arena);
-}
-inline tensorpool_scratch* to_handle(Scratch* scratch) noexcept {
-    return reinterpret_cast<tensorpool_scratch*>(scratch);
-}
-
-/// Converts the options of the C interface; nullptr means all defaults. Throws
-/// std::invalid_argument for a size that is not that of any version of the struct, for a value
-/// outside its enumeration, and for a set field that this version does not know.
-ArenaOptions to_arena_options(const tensorpool_arena_options* options);
-/// Returns the caller's buffer. Throws std::invalid_argument if it is nullptr and has bytes.
-std::span<std::byte> to_buffer(void* buffer, std::size_t bytes);
-
-/// Fills in a caller's struct with what `read` returns. Throws std::invalid_argument if the pointer
-/// is NULL or the size is not that of any version of the struct.
-template <class Read>
-void fill_in(tensorpool_arena_statistics* statistics, Read read) {
-    constexpr std::size_t first_version_bytes = offsetof(tensorpool_arena_statistics, refusals) +
-                                                sizeof(tensorpool_arena_statistics::refusals);
-    fill_in(statistics, "statistics", "tensorpool_arena_statistics", first_version_bytes, [&] {
-        const ArenaStatistics from = read();
-        return tensorpool_arena_statistics{.struct_bytes = sizeof(tensorpool_arena_statistics),
-                                           .used_bytes = from.used_bytes,
-                                           .peak_used_bytes = from.peak_used_bytes,
-                                           .capacity_bytes = from.capacity_bytes,
-                                           .peak_capacity_bytes = from.peak_capacity_bytes,
-                                           .reserved_bytes = from.reserved_bytes,
-                                           .limit_bytes = from.limit_bytes,
-                                           .growths = from.growths,
-                                           .grown_bytes = from.grown_bytes,
-                                           .give_backs = from.give_backs,
-                                           .given_back_bytes = from.given_back_bytes,
-                                           .refusals = from.refusals,
-                                           .allocations = from.allocations,
-                                           .releases = from.releases};
-    });
 }
 
 }  // namespace tensorpool::adaptors

@@ -1,7 +1,7 @@
-// Marks, releases, and the memory that stays committed after a release.
+// Marks, releases, the memory that stays committed after a release, and handles.
+#include <mutex>
 
 #include <algorithm>
-
 #include "arena/arena_state.hpp"
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
@@ -21,16 +21,84 @@ public:
     bool is_stale(const Arena::Mark& mark) const noexcept {
         return state_.history.went_below(mark.offset_, mark.releases_);
     }
-    [[noreturn]] void refuse_ahead(std::size_t offset) const;
-    [[noreturn]] void refuse_mark(const std::string& what) const;
-    void note(events::MisuseKind kind, const char* what) const noexcept;
-    void end_above(std::size_t offset) noexcept;
-    void check_no_handle_above(std::size_t offset) const noexcept;
-    std::size_t give_back_above(std::size_t offset) noexcept;
+    [[noreturn]] void refuse_ahead(std::size_t offset) const {
+        refuse_mark("the mark at " + std::to_string(offset) +
+                    " B lies ahead of the arena, which has " + std::to_string(arena_.used()) +
+                    " B in use");
+    }
+    [[noreturn]] void refuse_mark(const std::string& what) const {
+        throw std::invalid_argument("tensorpool: arena '" + arena_.name() +
+                                    "': release_to: " + what);
+    }
+    // With checks, a mark that throws is also counted and reported.
+    void note(events::MisuseKind kind, const char* what) const noexcept {
+        if (!base::checks_calls(state_.options().checks)) return;
+        events::note_misuse({.kind = kind, .owner = state_.name()}, "arena '%s': release_to: %s",
+                            state_.name(), what);
+    }
+    void end_above(std::size_t offset) noexcept {
+        state_.owner.check("release_to or reset");
+        check_no_handle_above(offset);
+        events::look_for_recorder();
+        events::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
+        base::raise_to(state_.totals.peak_used_bytes, arena_.used());
+        mark_freed_above(offset);
+        if (state_.checked != nullptr) state_.checked->end_from(offset);
+        std::uint64_t top;
+        do {
+            top = top_outside_forks();
+        } while (!ArenaClaims(arena_).replace_top(top, (top & ~Arena::offset_mask) | offset));
+        add(arena_.words_->releases, 1);
+        state_.history.add(offset);
+        state_.phases.add(offset);
+        if (state_.objects != nullptr) state_.objects->forget_above(offset);
+        if (state_.capacity() > state_.options().retain) {
+            give_back_above(std::max(offset, state_.options().retain));
+        }
+        state_.fold_record();
+    }
+    void check_no_handle_above(std::size_t offset) const noexcept {
+        if (state_.handles == nullptr) return;
+        const auto block = state_.handles->first_above(offset);
+        if (!block) return;
+        void* const address = arena_.base_ + block->offset;
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::released_handle,
+             .pointer = address,
+             .size = block->bytes,
+             .owner = state_.name()},
+            "release_to or reset: arena '%s': a handle owns the block of %zu B at %p (offset %zu "
+            "B), "
+            "above the mark at %zu B; expected the handle to end before the release",
+            state_.name(), block->bytes, address, block->offset, offset);
+    }
+    std::size_t give_back_above(std::size_t offset) noexcept {
+        if (!state_.is_growing()) return 0;
+        std::size_t bytes = 0;
+        {
+            const std::lock_guard lock(state_.mutex);
+            bytes = state_.memory.give_back_above(offset);
+            arena_.end_.store(state_.memory.end(), std::memory_order_relaxed);
+            if (bytes != 0) state_.note(EntryKind::give_back, bytes);
+        }
+        if (bytes != 0) state_.notify(ArenaEvent::Kind::give_back, bytes);
+        return bytes;
+    }
 
 private:
-    void mark_freed_above(std::size_t offset) const noexcept;
-    std::uint64_t top_outside_forks() const noexcept;
+    void mark_freed_above(std::size_t offset) const noexcept {
+        if (!platform::has_memory_tool() || state_.is_measuring()) return;
+        const std::byte* const from = arena_.base_ + offset;
+        const std::size_t bytes = arena_.used() - offset;
+        state_.is_in_buffer() ? platform::mark_closed(from, bytes)
+                              : platform::mark_freed_within(from, bytes);
+    }
+    std::uint64_t top_outside_forks() const noexcept {
+        const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+        if ((top & ArenaState::closed_by_fork) == 0) return top;
+        const std::lock_guard lock(state_.mutex);
+        return arena_.words_->used.load(std::memory_order_relaxed);
+    }
 
     Arena& arena_;
     ArenaState& state_;
@@ -142,87 +210,131 @@ ArenaScope::~ArenaScope() {
 
 namespace detail {
 
-void ArenaReleases::refuse_ahead(std::size_t offset) const {
-    refuse_mark("the mark at " + std::to_string(offset) + " B lies ahead of the arena, which has " +
-                std::to_string(arena_.used()) + " B in use");
-}
+/// The handles (PooledAllocation) that own blocks of one arena.
+///
+/// The end of a handle returns its block if the block lies at the top. Unlike a release, it may run
+/// while other threads allocate, make marks, and end handles. Two numbers keep this apart from
+/// releases. `phases` counts releases, which run alone, and outdates handles. `history` counts
+/// these and the blocks that handles returned, and makes marks stale.
+class ArenaHandles {
+public:
+    explicit ArenaHandles(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
 
-// With checks, a mark that throws is also counted and reported.
-void ArenaReleases::note(events::MisuseKind kind, const char* what) const noexcept {
-    if (!base::checks_calls(state_.options().checks)) return;
-    events::note_misuse({.kind = kind, .owner = state_.name()}, "arena '%s': release_to: %s",
-                        state_.name(), what);
-}
-
-void ArenaReleases::refuse_mark(const std::string& what) const {
-    throw std::invalid_argument("tensorpool: arena '" + arena_.name() + "': release_to: " + what);
-}
-
-std::uint64_t ArenaReleases::top_outside_forks() const noexcept {
-    const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
-    if ((top & ArenaState::closed_by_fork) == 0) return top;
-    const std::lock_guard lock(state_.mutex);
-    return arena_.words_->used.load(std::memory_order_relaxed);
-}
-
-void ArenaReleases::check_no_handle_above(std::size_t offset) const noexcept {
-    if (state_.handles == nullptr) return;
-    const auto block = state_.handles->first_above(offset);
-    if (!block) return;
-    void* const address = arena_.base_ + block->offset;
-    events::stop_at_misuse(
-        {.kind = events::MisuseKind::released_handle,
-         .pointer = address,
-         .size = block->bytes,
-         .owner = state_.name()},
-        "release_to or reset: arena '%s': a handle owns the block of %zu B at %p (offset %zu B), "
-        "above the mark at %zu B; expected the handle to end before the release",
-        state_.name(), block->bytes, address, block->offset, offset);
-}
-
-void ArenaReleases::mark_freed_above(std::size_t offset) const noexcept {
-    if (!platform::has_memory_tool() || state_.is_measuring()) return;
-    const std::byte* const from = arena_.base_ + offset;
-    const std::size_t bytes = arena_.used() - offset;
-    state_.is_in_buffer() ? platform::mark_closed(from, bytes)
-                          : platform::mark_freed_within(from, bytes);
-}
-
-void ArenaReleases::end_above(std::size_t offset) noexcept {
-    state_.owner.check("release_to or reset");
-    check_no_handle_above(offset);
-    events::look_for_recorder();
-    events::record_place(TraceAction::arena_release, state_.id(), arena_.base_, offset);
-    base::raise_to(state_.totals.peak_used_bytes, arena_.used());
-    mark_freed_above(offset);
-    if (state_.checked != nullptr) state_.checked->end_from(offset);
-    std::uint64_t top;
-    do {
-        top = top_outside_forks();
-    } while (!ArenaClaims(arena_).replace_top(top, (top & ~Arena::offset_mask) | offset));
-    add(arena_.words_->releases, 1);
-    state_.history.add(offset);
-    state_.phases.add(offset);
-    if (state_.objects != nullptr) state_.objects->forget_above(offset);
-    if (state_.capacity() > state_.options().retain) {
-        give_back_above(std::max(offset, state_.options().retain));
+    // One variable is returned, so it lies where the caller reads it, and the mark holds there.
+    HeldBlock hold(std::size_t bytes, std::size_t alignment) {
+        HeldBlock block;
+        platform::mark_defined(&block, sizeof block);
+        void* const address = arena_.allocate(bytes, alignment);
+        if (address == nullptr) return block;
+        block = {address, bytes, BlockOwner(state_.link, state_.phases.count(), alignment)};
+        if (state_.handles == nullptr) return block;
+        try {
+            state_.handles->add({begin_of(block), end_of(block) - begin_of(block)});
+        } catch (...) {
+            end(block);
+            throw;
+        }
+        return block;
     }
-    state_.fold_record();
-}
-
-std::size_t ArenaReleases::give_back_above(std::size_t offset) noexcept {
-    if (!state_.is_growing()) return 0;
-    std::size_t bytes = 0;
-    {
-        const std::lock_guard lock(state_.mutex);
-        bytes = state_.memory.give_back_above(offset);
-        arena_.end_.store(state_.memory.end(), std::memory_order_relaxed);
-        if (bytes != 0) state_.note(EntryKind::give_back, bytes);
+    void end(const HeldBlock& block) noexcept {
+        state_.owner.check("the end of a handle");
+        const std::size_t begin = begin_of(block);
+        const std::size_t end = end_of(block);
+        if (state_.phases.went_below(end, block.owner.releases())) return;
+        give_up(block);
+        if (!state_.is_measuring()) {
+            platform::mark_freed({block.address, 0, end - begin, state_.is_in_buffer()});
+        }
+        if (state_.checked != nullptr) state_.checked->end(begin);
+        if (state_.objects != nullptr) state_.objects->forget_within(begin, end);
+        const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+        // A fork that closes the top also makes it differ from the end.
+        if ((top & ~ArenaState::closed_by_fork & Arena::offset_mask) == end) return_top(end, begin);
     }
-    if (bytes != 0) state_.notify(ArenaEvent::Kind::give_back, bytes);
-    return bytes;
+    void give_up(const HeldBlock& block) noexcept {
+        if (state_.handles != nullptr) state_.handles->remove(begin_of(block));
+    }
+    void* host_pointer(const HeldBlock& block) const noexcept {
+        return state_.is_measuring() ? nullptr : block.address;
+    }
+
+    static SourceLink link_to(Arena& arena) noexcept { return {&functions, &arena}; }
+
+private:
+    static const SourceFunctions functions;
+
+    std::size_t begin_of(const HeldBlock& block) const noexcept {
+        return static_cast<std::size_t>(static_cast<std::byte*>(block.address) - arena_.base_);
+    }
+    std::size_t end_of(const HeldBlock& block) const noexcept {
+        return begin_of(block) + base::align_up(block.bytes + state_.padding(), arena_.alignment());
+    }
+    // Lowers the top from the end of a block to its beginning. Returns false if the top is
+    // elsewhere. REQUIRES: the caller holds the mutex of a shared arena, so no fork has closed the
+    // top.
+    bool lowered_top(std::size_t end, std::size_t begin) noexcept {
+        std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+        if ((top & Arena::offset_mask) != end) return false;
+        base::raise_to(state_.totals.peak_used_bytes, end);
+        // Recorded first: other threads may allocate at `begin` as soon as the top is lowered.
+        events::record_place(TraceAction::arena_release, state_.id(), arena_.base_, begin);
+        const auto lowered = [&] { return (top & ~Arena::offset_mask) | begin; };
+        if (!arena_.shared_) {
+            arena_.words_->used.store(lowered(), std::memory_order_relaxed);
+            return true;
+        }
+        // Release: a thread that marks the lowered top sees that a release is under way or done.
+        while (!arena_.words_->used.compare_exchange_weak(top, lowered(), std::memory_order_release,
+                                                          std::memory_order_relaxed)) {
+            if ((top & Arena::offset_mask) != end) return false;
+        }
+        return true;
+    }
+    void return_top(std::size_t end, std::size_t begin) noexcept {
+        events::look_for_recorder();
+        {
+            std::unique_lock lock(state_.mutex, std::defer_lock);
+            if (arena_.shared_) lock.lock();
+            arena::ReleaseHistory& history = state_.history;
+            history.begin_release();
+            if (lowered_top(end, begin)) {
+                add(arena_.words_->releases, 1);
+                history.finish_release(begin);
+            } else {
+                history.cancel_release();
+            }
+        }
+        state_.fold_record();
+    }
+
+    Arena& arena_;
+    ArenaState& state_;
+};
+
+const SourceFunctions ArenaHandles::functions = {
+    .name = "arena",
+    .give_back =
+        [](void* arena, const HeldBlock& block) {
+            ArenaHandles(*static_cast<Arena*>(arena)).end(block);
+        },
+    .give_up =
+        [](void* arena, const HeldBlock& block) {
+            ArenaHandles(*static_cast<Arena*>(arena)).give_up(block);
+        },
+    .host_pointer =
+        [](void* arena, const HeldBlock& block) {
+            return ArenaHandles(*static_cast<Arena*>(arena)).host_pointer(block);
+        },
+};
+
+SourceLink link_to(Arena& arena) noexcept {
+    return ArenaHandles::link_to(arena);
 }
 
 }  // namespace detail
+
+HeldBlock Arena::hold(std::size_t bytes, std::size_t alignment) {
+    return detail::ArenaHandles(*this).hold(bytes, alignment);
+}
 
 }  // namespace tensorpool

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <iterator>
 #include <thread>
 
@@ -12,7 +13,13 @@
 #include "base/checks.hpp"
 #include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
+#include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
+#include "events/report_at_exit.hpp"
+#include "events/timeline.hpp"
+#include "platform/process/fork_handlers.hpp"
+#include "platform/tools/memory_tools.hpp"
+#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::arena {
 
@@ -64,9 +71,24 @@ public:
 
     /// Stops the program if the calling thread is not the one that allocated first. `call` names
     /// the function in the message.
-    void check(const char* call) const noexcept;
+    void check(const char* call) const noexcept {
+        if (!is_checked()) return;
+        const std::thread::id owner = owner_.load(std::memory_order_relaxed);
+        if (owner == std::thread::id() || owner == std::this_thread::get_id()) return;
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::wrong_thread, .owner = options_.name},
+            "%s: arena '%s' belongs to one thread (Sharing::one_thread), and another one "
+            "used it before",
+            call, options_.name.c_str());
+    }
     /// Checks the thread of an allocation. The first thread that allocates becomes the owner.
-    void check_allocating() noexcept;
+    void check_allocating() noexcept {
+        if (!is_checked()) return;
+        // Relaxed: only the identity matters, no other memory depends on it.
+        std::thread::id none;
+        owner_.compare_exchange_strong(none, std::this_thread::get_id(), std::memory_order_relaxed);
+        check("allocate");
+    }
 
 private:
     bool is_checked() const noexcept {
@@ -115,7 +137,6 @@ public:
     /// Returns a number that no other arena of the process has or had.
     std::uint64_t id() const noexcept { return id_; }
 
-    ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept {
         const std::size_t committed = totals.capacity_bytes.load(std::memory_order_relaxed);
         // The last page may reach beyond a limit that is not a whole number of pages.
@@ -129,13 +150,37 @@ public:
     }
 
     /// Calls the owner's callback, if there is one.
-    void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept;
-    /// The bytes behind what was requested that belong to a block too.
-    std::size_t padding() const noexcept;
+    void notify(ArenaEvent::Kind kind, std::size_t bytes, const char* limit = "") const noexcept {
+        if (!options_.on_event) return;
+        options_.on_event({.kind = kind,
+                           .arena = name(),
+                           .bytes = bytes,
+                           .used = arena_.used(),
+                           .capacity = capacity(),
+                           .limit = limit});
+    }
+    /// The bytes behind what was requested that belong to a block too. Tools close the memory
+    /// behind what was requested, and released memory.
+    std::size_t padding() const noexcept {
+        const bool is_hardened =
+            options_.checks == Checks::hardened && !platform::has_memory_tool();
+        return is_hardened ? arena::CheckedBlocks::padding : 0;
+    }
     /// Begins the checks of a block, if it has any.
-    void begin_checks(std::byte* block, std::size_t bytes) noexcept;
+    void begin_checks(std::byte* block, std::size_t bytes) noexcept {
+        if (checked == nullptr) return;
+        checked->begin(static_cast<std::size_t>(block - arena_.base_),
+                       {.begin = reinterpret_cast<char*>(block),
+                        .requested = bytes,
+                        .bytes = base::align_up(bytes + padding(), arena_.alignment())});
+    }
     /// Counts a refused request and puts it on the timeline.
-    void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept;
+    void count_refusal(std::size_t bytes, const base::Refusal& refusal) noexcept {
+        const LimitKind limit = events::limit_kind(refusal);
+        totals.count_refusal();
+        events::write_entry(events::refusal_kind(limit), limit, bytes, options_.name);
+        fold_record();
+    }
     /// Counts a refused request, notifies the owner, and returns nullptr.
     void* refuse(std::size_t bytes, const arena::Attempt& attempt) noexcept {
         count_refusal(bytes, attempt.refusal);
@@ -156,7 +201,11 @@ public:
     }
     /// Puts a growth or a give-back on the timeline, and reports it to a recorder. REQUIRES: the
     /// caller holds the mutex, or no other thread knows the arena yet.
-    void note(EntryKind kind, std::size_t bytes) noexcept;
+    void note(EntryKind kind, std::size_t bytes) noexcept {
+        events::write_entry(kind, LimitKind::none, bytes, options_.name);
+        record.fold();
+        record_capacity();
+    }
     /// Updates the sums that stand for this arena if its record did not fit into the segment.
     void fold_record() noexcept {
         if (record.is_in_segment()) return;
@@ -173,14 +222,36 @@ public:
 
     /// Locks and unlocks the arena around a fork, so that no thread is in the middle of a growth or
     /// of the register.
-    void lock() noexcept;
-    void unlock() noexcept;
+    void lock() noexcept {
+        mutex.lock();
+        if (handles != nullptr) handles->lock();
+        if (checked != nullptr) checked->lock();
+        if (objects != nullptr) objects->lock();
+        close_top();
+    }
+    void unlock() noexcept {
+        open_top();
+        if (objects != nullptr) objects->unlock();
+        if (checked != nullptr) checked->unlock();
+        if (handles != nullptr) handles->unlock();
+        mutex.unlock();
+    }
     /// An offset beyond all memory, set in the top while another thread forks: no claim is granted
     /// then.
     static constexpr std::uint64_t closed_by_fork = std::uint64_t{1} << (Arena::offset_bits - 1);
     /// Cancels pending claims in the child of a fork, which does not have the threads that made
     /// them.
-    void cancel_pending_claims() noexcept;
+    void cancel_pending_claims() noexcept {
+        open_top();
+        const std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
+        const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
+        if ((top & Arena::offset_mask) <= end) return;
+        // Only the thread of the first pending claim knew where the claim began, so a part below
+        // the end may be lost. Blocks end at multiples of the alignment.
+        const std::size_t granule = options_.alignment;
+        record->words.used.store(cancel_from(base::align_down(end, granule)),
+                                 std::memory_order_relaxed);
+    }
 
     std::mutex mutex;  ///< guards growth and the settling of pending claims
     arena::ArenaChanges changes;
@@ -206,8 +277,33 @@ public:
     }
 
 private:
-    void check_no_handle_left() const noexcept;
-    void close_top() noexcept;
+    // The end of such a handle would touch the arena, so the program cannot go on.
+    void check_no_handle_left() const noexcept {
+        const auto block = handles == nullptr ? std::nullopt : handles->first_above(0);
+        if (!block) return;
+        const void* const address = arena_.base_ + block->offset;
+        events::stop_at_misuse({.kind = events::MisuseKind::outlived_owner,
+                                .pointer = address,
+                                .size = block->bytes,
+                                .owner = options_.name},
+                               "the end of arena '%s': a handle owns the block of %zu B at %p; "
+                               "expected the handle to end "
+                               "before the arena",
+                               name(), block->bytes, address);
+    }
+    // An arena of one thread has no claims, and a fork cannot know what its thread is doing.
+    void close_top() noexcept {
+        if (options_.sharing == Sharing::one_thread) return;
+        const std::size_t end = arena_.end_.load(std::memory_order_relaxed);
+        std::uint64_t top = record->words.used.load(std::memory_order_relaxed);
+        do {
+            // With claims pending the arena is closed already: their threads and all others wait
+            // for the mutex.
+            if ((top & Arena::offset_mask) > end) return;
+        } while (!record->words.used.compare_exchange_weak(top, top | closed_by_fork,
+                                                           std::memory_order_acquire));
+        closed_at_ = top & Arena::offset_mask;
+    }
     void open_top() noexcept {
         if (closed_at_ == open) return;
         // Release: passes on what `close_top` acquired, as in ArenaClaims::granted.
@@ -265,6 +361,9 @@ inline ArenaRegistry& arena_registry() noexcept {
 
 namespace tensorpool::detail {
 
+// The largest size that can be rounded up to any alignment and still be compared with an offset.
+inline constexpr std::size_t max_block_bytes = std::size_t{1} << 47;
+
 /// Serves the allocations that the inline path of an arena does not finish: claims that passed the
 /// end, and requests that the inline path does not take. Grows the arena for them. ArenaState
 /// describes claims.
@@ -273,23 +372,56 @@ public:
     explicit ArenaClaims(Arena& arena) noexcept : arena_(arena), state_(*arena.state_) {}
 
     /// Allocates `bytes` bytes. Returns nullptr, with the reason in `attempt`, if that fails.
-    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
+    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept {
+        events::look_for_recorder();
+        return recorded(find_range(bytes, alignment, attempt), bytes, alignment);
+    }
     /// Settles a `claim` of `bytes` bytes that passed the end: returns its block, or nullptr with
     /// the reason in `attempt`.
-    void* settle(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
+    void* settle(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept {
+        void* const block = granted(claim, bytes, attempt);
+        // Called only after the claim is settled: other threads wait for the outcome, and an answer
+        // to a recorder takes time.
+        events::look_for_recorder();
+        return recorded(block, bytes, arena_.alignment());
+    }
     struct Growth {
         bool is_met = false;
         std::size_t bytes = 0;  // committed for the growth
     };
     /// Grows until `end` bytes may be used. REQUIRES: the caller holds the mutex.
-    Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept;
+    Growth grow_to(std::size_t end, const GrowthPolicy& growth, arena::Attempt& attempt) noexcept {
+        if (!state_.is_growing()) {
+            attempt.refusal = {state_.is_measuring() ? "the measuring range" : "the buffer",
+                               arena_.end_.load(std::memory_order_relaxed)};
+            attempt.refusal.needed_limit = end;
+            return {};
+        }
+        arena::ArenaMemory& memory = state_.memory;
+        const bool begins = !memory.is_charged();
+        if (!memory.charge(attempt)) return {};
+        const std::size_t before = memory.end();
+        const std::size_t grown = end <= before ? 0 : memory.grow_to(end, growth, attempt);
+        platform::mark_closed(memory.base() + before, memory.end() - before);
+        // Release: a thread that reads the new end sees the memory committed.
+        arena_.end_.store(memory.end(), std::memory_order_release);
+        if (grown != 0) state_.note(EntryKind::growth, grown);
+        if (grown != 0 || begins) state_.changes.announce();
+        return {end <= memory.end(), grown};
+    }
     /// Notifies the arena's owner of a growth. REQUIRES: the caller does not hold the mutex.
     void notify(Growth growth) const noexcept {
         if (growth.bytes != 0) state_.notify(ArenaEvent::Kind::growth, growth.bytes);
     }
     /// Replaces the top `seen` by `top`. Returns false, with `seen` updated, if the top was another
     /// value.
-    bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept;
+    bool replace_top(std::uint64_t& seen, std::uint64_t top) noexcept {
+        // Acquire: pairs with the end of a handle that returned the bytes above `seen`.
+        if (arena_.shared_)
+            return arena_.words_->used.compare_exchange_weak(seen, top, std::memory_order_acquire);
+        arena_.words_->used.store(top, std::memory_order_relaxed);
+        return true;
+    }
 
 private:
     struct Range {
@@ -297,12 +429,108 @@ private:
         std::size_t end;
     };
 
-    void count() const noexcept;
-    void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept;
-    void* find_range(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
-    void* granted(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept;
-    Range range_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept;
-    bool make_room(std::size_t end, std::uint64_t seen, arena::Attempt& attempt) noexcept;
+    void count() const noexcept {
+        if (arena_.shared_) {
+            count_allocation(*arena_.words_);
+        } else {
+            add(arena_.words_->allocations[0], 1);
+        }
+    }
+    void* recorded(void* block, std::size_t bytes, std::size_t alignment) const noexcept {
+        if (block != nullptr) {
+            count();
+            state_.begin_checks(static_cast<std::byte*>(block), bytes);
+        }
+        if (block != nullptr && !state_.is_measuring()) {
+            platform::mark_allocated(
+                {block, bytes, base::align_up(bytes, arena_.alignment()), state_.is_in_buffer()});
+        }
+        const auto action = block == nullptr ? TraceAction::refuse : TraceAction::arena_allocate;
+        events::record(action, state_.id(), block, bytes, alignment);
+        return block;
+    }
+    // Claims bytes only after checking that there is room. Used for sizes and alignments that the
+    // inline path does not take, and for try_allocate, which must not throw.
+    void* find_range(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept {
+        state_.owner.check_allocating();
+        const std::size_t most = std::min(state_.options().max_allocation, max_block_bytes);
+        if (bytes > most || alignment > max_block_bytes) {
+            attempt.refusal = bytes > most
+                                  ? base::Refusal{"max_allocation", most}
+                                  : base::Refusal{"the largest alignment", max_block_bytes};
+            if (bytes > most && bytes <= max_block_bytes) attempt.refusal.needed_limit = bytes;
+            return state_.refuse(bytes, attempt);
+        }
+        for (;;) {
+            const std::size_t end = arena_.end_.load(std::memory_order_acquire);
+            std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+            const Range range = range_at(top & Arena::offset_mask, bytes, alignment);
+            if (range.end <= end) {
+                if (replace_top(top, (top & ~Arena::offset_mask) | range.end))
+                    return arena_.base_ + range.begin;
+            } else if (!make_room(range.end, top, attempt) && !attempt.may_retry()) {
+                return state_.refuse(bytes, attempt);
+            }
+        }
+    }
+    void* granted(std::uint64_t claim, std::size_t bytes, arena::Attempt& attempt) noexcept {
+        const std::size_t begin = claim & Arena::offset_mask;
+        const std::size_t end = begin + base::align_up(bytes, arena_.alignment());
+        std::unique_lock lock(state_.mutex);
+        while (!state_.is_cancelled(claim)) {
+            if (end <= arena_.end_.load(std::memory_order_relaxed)) return arena_.base_ + begin;
+            if (const Growth growth = grow_to(end, state_.options().growth, attempt);
+                growth.is_met) {
+                lock.unlock();
+                notify(growth);
+                return arena_.base_ + begin;
+            }
+            if (begin <= arena_.end_.load(std::memory_order_relaxed)) {
+                // Release: passes on what the claim acquired, since a plain store ends the sequence
+                // of exchanges that began with the end of a handle.
+                arena_.words_->used.store(state_.cancel_from(begin), std::memory_order_release);
+                lock.unlock();
+                // Holders are asked without the mutex, so other threads settle their claims
+                // meanwhile.
+                if (attempt.may_retry()) return find_range(bytes, arena_.alignment(), attempt);
+                return state_.refuse(bytes, attempt);
+            }
+            // The first pending claim decides the outcome of all of them.
+            state_.changes.wait(lock);
+            lock.lock();
+        }
+        lock.unlock();
+        return find_range(bytes, arena_.alignment(), attempt);
+    }
+    Range range_at(std::size_t top, std::size_t bytes, std::size_t alignment) const noexcept {
+        const auto base = reinterpret_cast<std::uintptr_t>(arena_.base_);
+        const std::size_t size = base::align_up(bytes + state_.padding(), arena_.alignment());
+        const std::size_t begin = base::align_up(base + top, alignment) - base;
+        std::size_t end = begin + size;
+        // The base of a real arena is known to be a multiple of 2 MiB. For larger alignments the
+        // worst case is counted.
+        if (state_.is_measuring() && alignment > platform::huge_page_bytes) {
+            end = std::max(end, top + (alignment - arena_.alignment()) + size);
+        }
+        return {begin, end};
+    }
+    // Grows to `end` for a caller that claimed nothing and read the top as `seen`. Returns false if
+    // that is refused, true if the caller should look again.
+    bool make_room(std::size_t end, std::uint64_t seen, arena::Attempt& attempt) noexcept {
+        std::unique_lock lock(state_.mutex);
+        if (end <= arena_.end_.load(std::memory_order_relaxed)) return true;
+        if (const Growth growth = grow_to(end, state_.options().growth, attempt); growth.is_met) {
+            lock.unlock();
+            notify(growth);
+            return true;
+        }
+        const std::uint64_t top = arena_.words_->used.load(std::memory_order_relaxed);
+        if ((top & Arena::offset_mask) > arena_.end_.load(std::memory_order_relaxed)) {
+            state_.changes.wait(lock);  // pending claims: they may be cancelled
+            return true;
+        }
+        return top != seen;
+    }
 
     Arena& arena_;
     ArenaState& state_;

@@ -1,116 +1,10 @@
 #include "arena/object_register.hpp"
 
+#include <map>
+
 #include "arena/arena_state.hpp"
-
-namespace tensorpool::arena {
-
-namespace {
-
-constexpr std::align_val_t header_alignment{64};
-
-constexpr auto id_of = [](const auto& entry) { return entry.object.id; };
-
-}  // namespace
-
-void HeaderDeleter::operator()(std::byte* header) const noexcept {
-    ::operator delete(header, header_alignment);
-}
-
-Header make_header(std::size_t bytes) {
-    if (bytes == 0) return {};
-    void* const header = ::operator new(bytes, header_alignment);
-    std::memset(header, 0, bytes);
-    return Header(static_cast<std::byte*>(header));
-}
-
-ObjectId ObjectRegister::add(std::size_t offset, ObjectDescription object) {
-    const std::lock_guard guard(mutex_);
-    reserve(1);
-    return append({.description = std::move(object), .offset = offset}, {});
-}
-
-// The room still counts until it is destroyed, which only makes the register larger than needed.
-ObjectId ObjectRegister::add(const Room&, std::size_t offset, ObjectDescription object,
-                             Header header) noexcept {
-    const std::lock_guard guard(mutex_);
-    return append({.description = std::move(object), .offset = offset}, std::move(header));
-}
-
-ObjectRegister::AddedView ObjectRegister::add_view(ObjectId of, std::size_t offset,
-                                                   ObjectDescription view, const std::string& arena,
-                                                   Header header) {
-    const auto refuse = [&](const std::string& what) {
-        throw std::invalid_argument("tensorpool: arena '" + arena + "': record_view: view '" +
-                                    view.name + "': " + what);
-    };
-    const std::lock_guard guard(mutex_);
-    const ArenaObject* const whole = find(of);
-    if (whole == nullptr) refuse("there is no object " + std::to_string(of));
-    const std::size_t room = whole->description.bytes;
-    if (offset > room || view.bytes > room - offset) {
-        refuse(std::to_string(view.bytes) + " B at offset " + std::to_string(offset) +
-               " reach beyond '" + whole->description.name + "', which has " +
-               std::to_string(room) + " B");
-    }
-    const std::size_t begin = whole->offset + offset;
-    reserve(1);
-    const ObjectId id =
-        append({.description = std::move(view), .offset = begin, .view_of = of}, std::move(header));
-    return {id, begin};
-}
-
-ObjectId ObjectRegister::append(ArenaObject object, Header header) noexcept {
-    object.id = ++last_;
-    object.header = header.get();
-    entries_.push_back({std::move(object), std::move(header)});
-    return last_;
-}
-
-const ArenaObject* ObjectRegister::find(ObjectId id) const noexcept {
-    const auto at = std::ranges::lower_bound(entries_, id, {}, id_of);
-    return at != entries_.end() && at->object.id == id ? &at->object : nullptr;
-}
-
-void ObjectRegister::forget_above(std::size_t offset) noexcept {
-    forget([offset](const ArenaObject& object) {
-        return offset == 0 || object.offset + object.description.bytes > offset;
-    });
-}
-
-void ObjectRegister::forget_within(std::size_t begin, std::size_t end) noexcept {
-    forget([begin, end](const ArenaObject& object) {
-        const bool may_precede = object.offset == begin && object.description.bytes == 0;
-        return object.offset >= begin && object.offset < end && !may_precede;
-    });
-}
-
-// A view ends with the object that it shows, even if the part that it shows stays.
-template <class Predicate>
-void ObjectRegister::forget(Predicate is_gone) noexcept {
-    const std::lock_guard guard(mutex_);
-    auto kept = entries_.begin();
-    for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
-        const ArenaObject& object = entry->object;
-        const bool gone = is_gone(object);
-        const auto of = std::ranges::lower_bound(entries_.begin(), kept, object.view_of, {}, id_of);
-        const bool stays =
-            object.view_of == 0 ? !gone : of != kept && of->object.id == object.view_of;
-        if (!stays) continue;
-        if (kept != entry) *kept = std::move(*entry);
-        ++kept;
-    }
-    entries_.erase(kept, entries_.end());
-}
-
-std::vector<ArenaObject> ObjectRegister::objects() const {
-    const std::lock_guard guard(mutex_);
-    std::vector<ArenaObject> copies;
-    copies.reserve(entries_.size());
-    for (const Entry& entry : entries_) copies.push_back(entry.object);
-    return copies;
-}
-
-}  // namespace tensorpool::arena
+#include "base/report_text.hpp"
+#include "base/text.hpp"
 
 namespace tensorpool {
 namespace {
@@ -176,6 +70,114 @@ std::vector<ArenaObject> Arena::objects() const {
 
 ArenaAnalysis Arena::analyze() const {
     return arena::analyze(name(), used(), objects());
+}
+
+using base::add_line;
+using base::BytesText;
+using base::quoted;
+
+namespace arena {
+namespace {
+
+using Word = std::string ObjectDescription::*;
+
+std::vector<ObjectGroup> group_by(Word word, const std::vector<ArenaObject>& objects,
+                                  std::size_t all_bytes) {
+    std::map<std::string, ObjectGroup> groups;
+    for (const ArenaObject& object : objects) {
+        ObjectGroup& group = groups[object.description.*word];
+        if (object.view_of != 0) {
+            ++group.views;
+        } else {
+            ++group.count;
+            group.bytes += object.description.bytes;
+        }
+    }
+    std::vector<ObjectGroup> sorted;
+    for (auto& [name, group] : groups) {
+        group.name = name;
+        group.percent = base::percent(group.bytes, all_bytes);
+        sorted.push_back(std::move(group));
+    }
+    std::stable_sort(
+        sorted.begin(), sorted.end(),
+        [](const ObjectGroup& one, const ObjectGroup& other) { return one.bytes > other.bytes; });
+    return sorted;
+}
+
+}  // namespace
+
+ArenaAnalysis analyze(const std::string& arena, std::size_t used,
+                      const std::vector<ArenaObject>& objects) {
+    ArenaAnalysis analysis;
+    analysis.arena = arena;
+    analysis.used = used;
+    for (const ArenaObject& object : objects) {
+        if (object.view_of != 0) {
+            ++analysis.views;
+        } else {
+            ++analysis.count;
+            analysis.bytes += object.description.bytes;
+        }
+    }
+    analysis.by_kind = group_by(&ObjectDescription::kind, objects, analysis.bytes);
+    analysis.by_element_type = group_by(&ObjectDescription::element_type, objects, analysis.bytes);
+    return analysis;
+}
+
+}  // namespace arena
+
+namespace {
+
+std::string percent_text(double percent) {
+    char text[16];
+    std::snprintf(text, sizeof text, "%.1f", percent);
+    return text;
+}
+
+std::string groups_json(const std::vector<ObjectGroup>& groups) {
+    std::string out;
+    for (const ObjectGroup& group : groups) {
+        if (!out.empty()) out += ',';
+        out += "{\"name\":" + quoted(group.name.c_str()) +
+               ",\"count\":" + std::to_string(group.count) +
+               ",\"views\":" + std::to_string(group.views) +
+               ",\"bytes\":" + std::to_string(group.bytes) +
+               ",\"percent\":" + percent_text(group.percent) + '}';
+    }
+    return '[' + out + ']';
+}
+
+void add_groups(std::string& out, const char* title, const std::vector<ObjectGroup>& groups) {
+    add_line(out, "  %-20s %8s %8s %12s %8s", title, "objects", "views", "bytes", "share");
+    for (const ObjectGroup& group : groups) {
+        add_line(out, "  %-20.40s %8zu %8zu %12s %6.1f %%",
+                 group.name.empty() ? "(none)" : group.name.c_str(), group.count, group.views,
+                 BytesText(group.bytes).c_str(), group.percent);
+    }
+}
+
+}  // namespace
+
+std::string to_json(const ArenaAnalysis& analysis) {
+    return "{\"arena\":" + quoted(analysis.arena.c_str()) +
+           ",\"used\":" + std::to_string(analysis.used) +
+           ",\"count\":" + std::to_string(analysis.count) +
+           ",\"views\":" + std::to_string(analysis.views) +
+           ",\"bytes\":" + std::to_string(analysis.bytes) +
+           ",\"by_kind\":" + groups_json(analysis.by_kind) +
+           ",\"by_element_type\":" + groups_json(analysis.by_element_type) + '}';
+}
+
+std::string to_text(const ArenaAnalysis& analysis) {
+    std::string out;
+    add_line(out, "tensorpool: arena '%.47s': %zu objects of %s and %zu views; %s in use",
+             analysis.arena.c_str(), analysis.count, BytesText(analysis.bytes).c_str(),
+             analysis.views, BytesText(analysis.used).c_str());
+    if (analysis.count + analysis.views == 0) return out;
+    add_groups(out, "kind", analysis.by_kind);
+    add_groups(out, "element type", analysis.by_element_type);
+    return out;
 }
 
 }  // namespace tensorpool

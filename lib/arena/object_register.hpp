@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <cstring>
 #include <memory>
 
 #include <tensorpool/arena_objects.hpp>
@@ -8,14 +10,25 @@
 
 namespace tensorpool::arena {
 
+inline constexpr std::align_val_t header_alignment{64};
 struct HeaderDeleter {
-    void operator()(std::byte* header) const noexcept;
+    void operator()(std::byte* header) const noexcept {
+        ::operator delete(header, header_alignment);
+    }
 };
 /// The memory of an object's header. It lies outside of the arena, so it is real even if the arena
 /// only measures.
 using Header = std::unique_ptr<std::byte, HeaderDeleter>;
+
 /// Makes a header of zeros, aligned to 64; null for 0 bytes. Throws std::bad_alloc.
-Header make_header(std::size_t bytes);
+inline Header make_header(std::size_t bytes) {
+    if (bytes == 0) return {};
+    void* const header = ::operator new(bytes, header_alignment);
+    std::memset(header, 0, bytes);
+    return Header(static_cast<std::byte*>(header));
+}
+
+inline constexpr auto id_of = [](const auto& entry) { return entry.object.id; };
 
 /// The objects of one arena, in the order of their recording. Thread-safe.
 class ObjectRegister : public base::Lockable {
@@ -41,23 +54,65 @@ public:
     };
 
     /// Adds an object at `offset`. REQUIRES: its bytes are in use.
-    ObjectId add(std::size_t offset, ObjectDescription object);
-    /// Adds an object at `offset`, for which there is room. REQUIRES: its bytes are in use.
-    ObjectId add(const Room& room, std::size_t offset, ObjectDescription object,
-                 Header header) noexcept;
+    ObjectId add(std::size_t offset, ObjectDescription object) {
+        const std::lock_guard guard(mutex_);
+        reserve(1);
+        return append({.description = std::move(object), .offset = offset}, {});
+    }
+    /// Adds an object at `offset`, for which there is room. REQUIRES: its bytes are in use. The
+    /// room still counts until it is destroyed, which only makes the register larger than needed.
+    ObjectId add(const Room&, std::size_t offset, ObjectDescription object,
+                 Header header) noexcept {
+        const std::lock_guard guard(mutex_);
+        return append({.description = std::move(object), .offset = offset}, std::move(header));
+    }
     /// Adds a view that begins `offset` bytes into the object `of`. Throws std::invalid_argument,
     /// naming `arena`, if there is no such object or the view reaches beyond it.
     AddedView add_view(ObjectId of, std::size_t offset, ObjectDescription view,
-                       const std::string& arena, Header header = {});
+                       const std::string& arena, Header header = {}) {
+        const auto refuse = [&](const std::string& what) {
+            throw std::invalid_argument("tensorpool: arena '" + arena + "': record_view: view '" +
+                                        view.name + "': " + what);
+        };
+        const std::lock_guard guard(mutex_);
+        const ArenaObject* const whole = find(of);
+        if (whole == nullptr) refuse("there is no object " + std::to_string(of));
+        const std::size_t room = whole->description.bytes;
+        if (offset > room || view.bytes > room - offset) {
+            refuse(std::to_string(view.bytes) + " B at offset " + std::to_string(offset) +
+                   " reach beyond '" + whole->description.name + "', which has " +
+                   std::to_string(room) + " B");
+        }
+        const std::size_t begin = whole->offset + offset;
+        reserve(1);
+        const ObjectId id = append({.description = std::move(view), .offset = begin, .view_of = of},
+                                   std::move(header));
+        return {id, begin};
+    }
     /// Removes the objects that end above `offset`, and the views of them, with their headers; all
     /// objects if `offset` is 0. An object of 0 bytes at `offset` stays: it may be older than a
     /// mark there.
-    void forget_above(std::size_t offset) noexcept;
+    void forget_above(std::size_t offset) noexcept {
+        forget([offset](const ArenaObject& object) {
+            return offset == 0 || object.offset + object.description.bytes > offset;
+        });
+    }
     /// Removes the objects that begin within [begin, end), and the views of them. An object of 0
     /// bytes at `begin` stays.
-    void forget_within(std::size_t begin, std::size_t end) noexcept;
+    void forget_within(std::size_t begin, std::size_t end) noexcept {
+        forget([begin, end](const ArenaObject& object) {
+            const bool may_precede = object.offset == begin && object.description.bytes == 0;
+            return object.offset >= begin && object.offset < end && !may_precede;
+        });
+    }
 
-    std::vector<ArenaObject> objects() const;
+    std::vector<ArenaObject> objects() const {
+        const std::lock_guard guard(mutex_);
+        std::vector<ArenaObject> copies;
+        copies.reserve(entries_.size());
+        for (const Entry& entry : entries_) copies.push_back(entry.object);
+        return copies;
+    }
 
 private:
     struct Entry {
@@ -79,10 +134,34 @@ private:
         if (needed > entries_.capacity())
             entries_.reserve(std::max(needed, 2 * entries_.capacity()));
     }
-    ObjectId append(ArenaObject object, Header header) noexcept;
+    ObjectId append(ArenaObject object, Header header) noexcept {
+        object.id = ++last_;
+        object.header = header.get();
+        entries_.push_back({std::move(object), std::move(header)});
+        return last_;
+    }
     template <class Predicate>
-    void forget(Predicate is_gone) noexcept;
-    const ArenaObject* find(ObjectId id) const noexcept;
+    // A view ends with the object that it shows, even if the part that it shows stays.
+    void forget(Predicate is_gone) noexcept {
+        const std::lock_guard guard(mutex_);
+        auto kept = entries_.begin();
+        for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
+            const ArenaObject& object = entry->object;
+            const bool gone = is_gone(object);
+            const auto of =
+                std::ranges::lower_bound(entries_.begin(), kept, object.view_of, {}, id_of);
+            const bool stays =
+                object.view_of == 0 ? !gone : of != kept && of->object.id == object.view_of;
+            if (!stays) continue;
+            if (kept != entry) *kept = std::move(*entry);
+            ++kept;
+        }
+        entries_.erase(kept, entries_.end());
+    }
+    const ArenaObject* find(ObjectId id) const noexcept {
+        const auto at = std::ranges::lower_bound(entries_, id, {}, id_of);
+        return at != entries_.end() && at->object.id == id ? &at->object : nullptr;
+    }
 
     std::vector<Entry> entries_;
     // The rooms that exist: so many objects must fit behind the present ones.

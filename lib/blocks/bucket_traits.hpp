@@ -24,14 +24,22 @@ struct BucketSources {
 
 /// What is fixed about one bucket of one pool.
 struct BucketTraits {
-    BucketTraits(unsigned number, const BucketSources& shared) noexcept;
-
     /// How the pages of the system cut the blocks of a span.
     enum class Cut : std::uint8_t {
         whole_blocks,  // a page holds `blocks_in_page` blocks, whose bits lie in one word
         whole_pages,   // a block holds pages and shares at most its first and its last one
         others,
     };
+
+    BucketTraits(unsigned its_number, const BucketSources& shared) noexcept
+        : number(its_number),
+          sources(shared),
+          layout(series_layouts[shared.series][number]),
+          block_bytes(base::block_bytes(shared.series, number)),
+          kind(shared.is_marked ? pages::PageKind::marked
+                                : pages::kind_of_bucket(number, shared.series)),
+          cut(cut_of(layout.stride)),
+          blocks_in_page(static_cast<unsigned>(pages::page_bytes / layout.stride)) {}
 
     unsigned number;
     const BucketSources& sources;
@@ -60,6 +68,15 @@ struct BucketTraits {
     }
     void* block_at(const pages::Span& span, unsigned index) const noexcept {
         return sources.heap.space().address_of(span.first_page) + index * layout.stride;
+    }
+
+private:
+    static Cut cut_of(std::size_t stride) noexcept {
+        using pages::page_bytes;
+        if (platform::page_bytes() != page_bytes) return Cut::others;
+        if (stride >= page_bytes) return Cut::whole_pages;
+        const bool is_in_one_word = page_bytes % stride == 0 && page_bytes / stride <= 64;
+        return is_in_one_word ? Cut::whole_blocks : Cut::others;
     }
 };
 

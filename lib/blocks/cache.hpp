@@ -127,7 +127,7 @@ public:
     /// What `bytes_to_sample` counts down to.
     watch::Countdown countdown;
 
-    // Of a marked set (marked_set.cpp), whose blocks LoadedBlocks exposes.
+    // Of a marked set (marked_set.hpp), whose blocks LoadedBlocks exposes.
     /// Accepts a freed block with this mark, which keeps it. Returns false, and does nothing,
     /// unless the cache exposes blocks with the same mark and the magazine has room.
     bool push_exposed(unsigned bucket, void* block, const base::BlockMark* mark) noexcept;

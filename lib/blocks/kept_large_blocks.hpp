@@ -170,10 +170,34 @@ public:
     bool keep(pages::Span& span, pages::LargeBlocks& large) noexcept;
     /// Does what `take` does if the block that was put in last fits. Returns nullptr if it does
     /// not, or if another thread is taking back blocks. Inline, without a call.
-    pages::Span* take_at_once(pages::PageCount pages, pages::LargeBlocks& large) noexcept;
+    pages::Span* take_at_once(pages::PageCount pages, pages::LargeBlocks& large) noexcept {
+        if (!lock.try_lock()) [[unlikely]]
+            return nullptr;
+        pages::Span* const span = magazine_.take_last(pages);
+        if (span == nullptr) [[unlikely]] {
+            lock.unlock();
+            return nullptr;
+        }
+        count();
+        lock.unlock();
+        large.end_wait(*span);
+        return span;
+    }
     /// Does what `keep` does if this thread's room suffices and retention sets no limit. Returns
     /// false otherwise, or if another thread is taking back blocks. Inline, without a call.
-    bool keep_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept;
+    bool keep_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept {
+        if (!large.may_wait_uncounted() || !lock.try_lock()) [[unlikely]]
+            return false;
+        // The span may be marked after it was put in: no other thread looks at it before the lock
+        // is released.
+        const bool kept = magazine_.put_at_once(span);
+        if (kept) [[likely]] {
+            large.begin_wait_uncounted(span);
+            count();
+        }
+        lock.unlock();
+        return kept;
+    }
     /// Gives all blocks to the page heap. Returns their bytes.
     std::size_t give_back(pages::Changes& changes) noexcept;
     /// Gives the blocks that were freed before the last whole period to the page heap. Returns
@@ -206,34 +230,5 @@ private:
     detail::LargeCounters* counted_ = nullptr;
     LargeMagazine magazine_;
 };
-
-inline pages::Span* KeptLargeBlocks::take_at_once(pages::PageCount pages,
-                                                  pages::LargeBlocks& large) noexcept {
-    if (!lock.try_lock()) [[unlikely]]
-        return nullptr;
-    pages::Span* const span = magazine_.take_last(pages);
-    if (span == nullptr) [[unlikely]] {
-        lock.unlock();
-        return nullptr;
-    }
-    count();
-    lock.unlock();
-    large.end_wait(*span);
-    return span;
-}
-
-inline bool KeptLargeBlocks::keep_at_once(pages::Span& span, pages::LargeBlocks& large) noexcept {
-    if (!large.may_wait_uncounted() || !lock.try_lock()) [[unlikely]]
-        return false;
-    // The span may be marked after it was put in: no other thread looks at it before the lock is
-    // released.
-    const bool kept = magazine_.put_at_once(span);
-    if (kept) [[likely]] {
-        large.begin_wait_uncounted(span);
-        count();
-    }
-    lock.unlock();
-    return kept;
-}
 
 }  // namespace tensorpool::blocks

@@ -1,9 +1,12 @@
 #pragma once
 
-#include <boost/intrusive/slist.hpp>
-#include <boost/pool/pool.hpp>
+#include <functional>
+#include <new>
 
 #include <tensorpool/detail/counters.hpp>
+
+#include <boost/intrusive/slist.hpp>
+#include <boost/pool/pool.hpp>
 
 #include "base/lockable.hpp"
 #include "blocks/bucket_layout.hpp"
@@ -22,23 +25,70 @@ struct Magazine : boost::intrusive::slist_base_hook<
 
 using MagazineList = boost::intrusive::slist<Magazine, boost::intrusive::constant_time_size<false>>;
 
+// The size of each chunk lies before it, in a cache line of its own so that the chunk stays
+// aligned.
+inline constexpr std::size_t head_bytes = cache_line_bytes;
+
 /// An allocator for boost::pool that maps memory from the system and unmaps it again.
 struct SystemChunks {
     using size_type = std::size_t;
     using difference_type = std::ptrdiff_t;
-    static char* malloc(size_type bytes) noexcept;
-    static void free(char* chunk) noexcept;
+    static char* malloc(size_type bytes) noexcept {
+        const std::size_t unit = platform::page_bytes();
+        const std::size_t whole = base::align_up(bytes + head_bytes, unit);
+        void* const memory = platform::map(whole, unit);
+        if (memory == nullptr) return nullptr;
+        new (memory) std::size_t(whole);
+        return static_cast<char*>(memory) + head_bytes;
+    }
+    static void free(char* chunk) noexcept {
+        char* const memory = chunk - head_bytes;
+        platform::unmap(memory, *reinterpret_cast<std::size_t*>(memory));
+    }
 };
+
+inline constexpr std::size_t max_chunk_magazines = 62;
+
+// A chunk of 15 magazines with its head fills four pages of 4 KiB. Chunks grow up to 64 KiB.
+inline constexpr std::size_t first_chunk_magazines = 15;
 
 /// The magazines of one series of a pool. Thread-safe.
 class MagazineStore : public base::Lockable {
 public:
-    MagazineStore() noexcept;
+    MagazineStore() noexcept
+        : pool_(sizeof(Magazine), first_chunk_magazines, max_chunk_magazines) {}
 
     /// Makes an empty magazine. Returns nullptr if the system has no memory.
-    Magazine* make() noexcept;
+    Magazine* make() noexcept {
+        const std::lock_guard guard(mutex_);
+        // All calls use the ordered variants: only an ordered pool can find chunks without
+        // magazines.
+        void* const memory = pool_.ordered_malloc();
+        if (memory == nullptr) return nullptr;
+        ++made_;
+        if (counted_in_ != nullptr) {
+            counted_in_->fetch_add(sizeof(Magazine), std::memory_order_relaxed);
+        }
+        return new (memory) Magazine;
+    }
     /// Destroys these magazines and returns chunks that hold no magazine to the system.
-    void destroy(MagazineList& magazines) noexcept;
+    void destroy(MagazineList& magazines) noexcept {
+        // Freed from the highest address down, each magazine goes to the head of the ordered free
+        // list, so no search is needed.
+        magazines.sort(
+            [](const Magazine& a, const Magazine& b) { return std::greater<>()(&a, &b); });
+        const std::lock_guard guard(mutex_);
+        while (!magazines.empty()) {
+            Magazine& magazine = magazines.front();
+            magazines.pop_front();
+            pool_.ordered_free(&magazine);
+            --made_;
+            if (counted_in_ != nullptr) {
+                counted_in_->fetch_sub(sizeof(Magazine), std::memory_order_relaxed);
+            }
+        }
+        pool_.release_memory();
+    }
 
     std::size_t bytes_in_use() const noexcept {
         return made_.load(std::memory_order_relaxed) * sizeof(Magazine);

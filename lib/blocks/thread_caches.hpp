@@ -47,6 +47,20 @@ struct OwnPlace {
     unsigned index;
 };
 
+/// Holds the lock of a thread's list of caches.
+class ListLock {
+public:
+    explicit ListLock(std::atomic_flag& flag) noexcept : flag_(flag) {
+        while (flag_.test_and_set(std::memory_order_acquire)) std::this_thread::yield();
+    }
+    ~ListLock() { flag_.clear(std::memory_order_release); }
+    ListLock(const ListLock&) = delete;
+    ListLock& operator=(const ListLock&) = delete;
+
+private:
+    std::atomic_flag& flag_;
+};
+
 /// A thread's caches. Inline paths see one of two tables: the base class outside of all scopes of
 /// budgets, and `in_scope` inside one (budget.hpp). There, a pool whose blocks the scope charges
 /// has its cache of the marked set, or the empty cache until the thread uses it. For pools with
@@ -108,13 +122,36 @@ struct ThreadCaches : detail::ThreadTable {
         return leaf;
     }
 
-    // The thread's caches that expose blocks to its scope (marked_set.cpp). A pool that ends
+    // The thread's caches that expose blocks to its scope (marked_set.hpp). A pool that ends
     // removes its cache from the list of another thread.
-    void list_exposing(Cache& cache) noexcept;
-    void unlist_exposing(Cache& cache) noexcept;
+    void list_exposing(Cache& cache) noexcept {
+        const ListLock lock(exposing_lock_);
+        cache.next_exposing = exposing_.load(std::memory_order_relaxed);
+        cache.is_listed = true;
+        exposing_.store(&cache, std::memory_order_relaxed);
+    }
+    void unlist_exposing(Cache& cache) noexcept {
+        const ListLock lock(exposing_lock_);
+        if (!cache.is_listed) return;
+        cache.is_listed = false;
+        Cache* const head = exposing_.load(std::memory_order_relaxed);
+        if (head == &cache) return exposing_.store(cache.next_exposing, std::memory_order_relaxed);
+        Cache* before = head;
+        while (before->next_exposing != &cache) before = before->next_exposing;
+        before->next_exposing = cache.next_exposing;
+    }
     /// Conceals the blocks of all listed caches and empties the list. Returns false if one of them
     /// is claimed by a thread that takes back blocks. Called by the thread itself.
-    bool conceal_all() noexcept;
+    bool conceal_all() noexcept {
+        if (exposing_.load(std::memory_order_relaxed) == nullptr) return true;
+        const ListLock lock(exposing_lock_);
+        while (Cache* const cache = exposing_.load(std::memory_order_relaxed)) {
+            if (!cache->try_conceal()) return false;
+            cache->is_listed = false;
+            exposing_.store(cache->next_exposing, std::memory_order_relaxed);
+        }
+        return true;
+    }
     /// Forgets the list. For a thread that does not exist in the child of a fork.
     void forget_exposing() noexcept {
         exposing_.store(nullptr, std::memory_order_relaxed);

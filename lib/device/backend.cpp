@@ -1,8 +1,31 @@
 #include <tensorpool/device/backend.hpp>
 
+#include <charconv>
+
+#include <tensorpool/device/device_allocator.hpp>
+
 #include "device/call_errors.hpp"
+#include "device/device_types.hpp"
 
 namespace tensorpool {
+namespace {
+
+DeviceAllocator& allocator_at(void* source) noexcept {
+    return *static_cast<DeviceAllocator*>(source);
+}
+
+constexpr SourceFunctions allocator_functions = {
+    .name = "device allocator",
+    .give_back = [](void* source,
+                    const HeldBlock& block) { allocator_at(source).deallocate(block.address); },
+    .host_pointer =
+        [](void* source, const HeldBlock& block) {
+            return allocator_at(source).host_pointer(block.address);
+        },
+    .device = [](void* source) { return allocator_at(source).memory_device(); },
+};
+
+}  // namespace
 
 // Defaults of the optional functions, for backends that do not implement them.
 
@@ -126,6 +149,53 @@ DeviceStatus Backend::destroy_graph(int, GraphHandle) noexcept {
 }
 
 void Backend::note_block(const BlockNote&) noexcept {}
+
+const char* to_string(DeviceType type) noexcept {
+    return device::device_types().name_of(type);
+}
+
+std::string to_string(Device device) {
+    return std::string(to_string(device.type)) + ':' + std::to_string(device.index);
+}
+
+Device parse_device(const std::string& text) {
+    const std::size_t colon = text.find(':');
+    const std::string_view type = std::string_view(text).substr(0, colon);
+    if (const std::optional<DeviceType> found = device::device_types().find(type)) {
+        Device device = {*found, 0};
+        if (colon == std::string::npos) return device;
+        const char* const end = text.data() + text.size();
+        const char* const digits = text.data() + colon + 1;
+        const auto [rest, error] = std::from_chars(digits, end, device.index);
+        if (error == std::errc() && rest == end && device.index >= 0) return device;
+    }
+    throw std::invalid_argument("tensorpool: \"" + text + "\" is not a device: expected " +
+                                device::device_types().list() +
+                                ", optionally followed by a colon and an index, such as cuda:1");
+}
+
+DeviceAllocator::~DeviceAllocator() = default;
+
+HeldBlock DeviceAllocator::hold(std::size_t bytes, StreamHandle stream) {
+    void* const block = allocate(bytes, stream);
+    if (block == nullptr) return {};
+    constexpr std::size_t alignment = 256;
+    return {block, bytes, BlockOwner(this, allocator_functions, alignment)};
+}
+
+void* DeviceAllocator::try_allocate(std::size_t bytes, StreamHandle stream) noexcept try {
+    return allocate(bytes, stream);
+} catch (...) {
+    return nullptr;
+}
+
+void* DeviceAllocator::host_pointer(void* block) const noexcept {
+    return device().type == DeviceType::cpu ? block : nullptr;
+}
+
+SourceDevice DeviceAllocator::memory_device() const noexcept {
+    return device::dlpack_device(device());
+}
 
 const char* to_string(CopyKind kind) noexcept {
     return device::text_of({"host to host", "host to device", "device to host", "device to device"},

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -9,7 +10,25 @@
 #include <tensorpool/device/device.hpp>
 #include <tensorpool/memory_source.hpp>
 
+#include "base/never_destroyed.hpp"
+
 namespace tensorpool::device {
+
+inline bool is_letter(char c) noexcept {
+    return c >= 'a' && c <= 'z';
+}
+
+inline bool is_name(std::string_view name) noexcept {
+    const auto may_occur = [](char c) {
+        return is_letter(c) || (c >= '0' && c <= '9') || c == '_';
+    };
+    return !name.empty() && is_letter(name[0]) && std::all_of(name.begin(), name.end(), may_occur);
+}
+
+[[noreturn]] inline void refuse_name(std::string_view name, const std::string& expected) {
+    throw std::invalid_argument("tensorpool: register_device_type: found the name \"" +
+                                std::string(name) + "\", expected " + expected);
+}
 
 /// The names of device types. Types are added and never removed. Any thread.
 class DeviceTypes {
@@ -17,11 +36,44 @@ public:
     /// Adds a type. Throws std::invalid_argument if the name is known already or not 1 to 10
     /// letters from a to z, digits and underscores that begin with a letter, and std::length_error
     /// if there are too many types.
-    DeviceType add(std::string_view name);
-    const char* name_of(DeviceType type) const noexcept;
-    std::optional<DeviceType> find(std::string_view name) const noexcept;
+    DeviceType add(std::string_view name) {
+        const std::lock_guard guard(mutex_);
+        if (name.size() > max_name_bytes || !is_name(name)) {
+            refuse_name(name,
+                        "1 to " + std::to_string(max_name_bytes) +
+                            " letters from a to z, digits and underscores, the first a letter");
+        }
+        if (find(name)) refuse_name(name, "one that no type has; there are " + list());
+        const std::size_t number = count_.load(std::memory_order_relaxed);
+        if (number == max_device_types) {
+            throw std::length_error("tensorpool: register_device_type: there are " +
+                                    std::to_string(number) + " device types already");
+        }
+        std::copy(name.begin(), name.end(), names_[number].begin());
+        count_.store(number + 1, std::memory_order_release);
+        return static_cast<DeviceType>(number);
+    }
+    const char* name_of(DeviceType type) const noexcept {
+        const auto number = static_cast<std::size_t>(type);
+        return number < count_.load(std::memory_order_acquire) ? names_[number].data() : "?";
+    }
+    std::optional<DeviceType> find(std::string_view name) const noexcept {
+        const std::size_t count = count_.load(std::memory_order_acquire);
+        for (std::size_t number = 0; number < count; ++number) {
+            if (name == names_[number].data()) return static_cast<DeviceType>(number);
+        }
+        return std::nullopt;
+    }
     /// All names, such as "cpu, cuda or simulated".
-    std::string list() const;
+    std::string list() const {
+        const std::size_t count = count_.load(std::memory_order_acquire);
+        std::string text;
+        for (std::size_t number = 0; number < count; ++number) {
+            if (number != 0) text += number + 1 == count ? " or " : ", ";
+            text += names_[number].data();
+        }
+        return text;
+    }
 
 private:
     // With an index of up to four digits, the name of a device fits into its record.
@@ -34,7 +86,9 @@ private:
     std::array<Name, max_device_types> names_ = {{{"cpu"}, {"cuda"}, {"simulated"}}};
 };
 
-DeviceTypes& device_types() noexcept;
+inline DeviceTypes& device_types() noexcept {
+    return base::the_only<DeviceTypes>.get();
+}
 
 /// The numbers of DLPack's DLDeviceType. The library does not need DLPack's header.
 struct DlpackDeviceType {

@@ -3,9 +3,7 @@
 #include <unordered_map>
 
 #include "device/caching/failure_report.hpp"
-#include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
-#include "events/misuse.hpp"
 
 namespace tensorpool {
 

@@ -34,7 +34,6 @@ protected:
     ~BlockServer() = default;
 };
 
-/// Returns the registry of all servers.
 inline base::Registry<BlockServer>& block_servers() noexcept {
     return base::the_only<base::Registry<BlockServer>>.get();
 }
@@ -73,7 +72,6 @@ public:
     QuietEvents(const QuietEvents&) = delete;
     QuietEvents& operator=(const QuietEvents&) = delete;
 
-    /// Returns whether there is one on the calling thread.
     static bool exist() noexcept;
 
 private:

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kinds/pool_parts.hpp"
+#include "kinds/kind.hpp"
 
 // Free memory of a pool: what threads and caches hold goes back to the page heap, and from there to
 // the system. No caller holds a lock of the pool.

@@ -2,7 +2,7 @@
 
 #include <stdexcept>
 
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 
 namespace tensorpool {
 namespace {

@@ -1,156 +1,296 @@
 #include "limits/budget_node.hpp"
 
-#include "base/registry.hpp"
-#include "limits/budgets.hpp"
-#include "statistics/records/record_values.hpp"
+#include <chrono>
+#include <cinttypes>
+#include <cmath>
+#include <functional>
+
+#include <tensorpool/detail/saturating.hpp>
+
+#include "events/timeline.hpp"
+#include "limits/commit_budget.hpp"
+#include "limits/ladder.hpp"
 
 namespace tensorpool::limits {
 namespace {
 
-void set(detail::Counter& counter, std::size_t value) noexcept {
-    counter.store(value, std::memory_order_relaxed);
+// Its address identifies the thread. True while the thread is inside a holder.
+constinit thread_local bool inside_holder TENSORPOOL_INITIAL_EXEC = false;
+
+// While another thread asks a holder, this one waits in steps of this length.
+constexpr std::chrono::microseconds wait_step{50};
+
+void count_holders(BudgetNode* node, int more) noexcept {
+    for (; node != nullptr; node = node->parent) {
+        node->holders.below += static_cast<unsigned>(more);
+    }
+    budgets().holder_count.fetch_add(static_cast<unsigned>(more), std::memory_order_relaxed);
+}
+
+std::size_t ask(BudgetNode& budget, HolderEntry& entry, std::size_t bytes,
+                std::unique_lock<std::mutex>& lock) noexcept {
+    entry.asked_by = &inside_holder;
+    budget.counters.count(&statistics::BudgetTotals::reclaims);
+    MemoryHolder& holder = *entry.holder;
+    lock.unlock();
+    inside_holder = true;
+    const std::size_t available = holder.available();
+    const std::size_t given = available == 0 ? 0 : holder.give(std::min(bytes, available));
+    inside_holder = false;
+    lock.lock();
+    entry.asked_by = nullptr;
+    if (entry.is_removed) budgets().free_holders.give_back(entry);
+    return given;
+}
+
+void wait_a_step(std::unique_lock<std::mutex>& lock) noexcept {
+    lock.unlock();
+    std::this_thread::sleep_for(wait_step);
+    lock.lock();
 }
 
 }  // namespace
 
-bool BudgetCounters::open(std::string_view name, const BudgetCounters* parent,
-                          BudgetLimits limits) noexcept {
-    record_.emplace(name, [&](statistics::BudgetRecord& record) {
-        if (parent != nullptr) set(record.parent, value_of((*parent->record_)->id));
-        set(record.totals.soft_bytes, limits.soft);
-        set(record.totals.hard_bytes, limits.hard);
-    });
-    if (!*record_) record_.reset();
-    return !is_ended();
+bool is_inside_holder() noexcept {
+    return inside_holder;
 }
 
-void BudgetCounters::end() noexcept {
-    set(ended_.in_use_bytes, in_use());
-    record_->leave();
-    record_.reset();
+HolderEntry* add_holder(BudgetNode& budget, MemoryHolder& holder,
+                        const HolderOptions& options) noexcept {
+    const std::lock_guard guard(budgets().mutex);
+    HolderEntry* const entry = budgets().free_holders.take();
+    if (entry == nullptr) return nullptr;
+    *entry = {.holder = &holder,
+              .node = &budget,
+              // Not a number stands last, so that the order is total.
+              .position = {.priority = options.priority,
+                           .cost_per_byte = std::isnan(options.cost_per_byte)
+                                                ? std::numeric_limits<double>::infinity()
+                                                : options.cost_per_byte,
+                           .number = ++budgets().registrations},
+              .next = budget.holders.first};
+    std::snprintf(entry->name, sizeof entry->name, "%s", options.name.c_str());
+    budget.holders.first = entry;
+    budget.hold();
+    count_holders(&budget, 1);
+    return entry;
 }
 
-std::size_t BudgetCounters::limit(bool may_pass_soft) const noexcept {
-    if (is_ended()) return SIZE_MAX;
-    const std::size_t soft = value_of(totals().soft_bytes);
-    if (soft != 0 && !may_pass_soft) return soft;
-    const std::size_t hard = value_of(totals().hard_bytes);
-    return hard == 0 ? SIZE_MAX : hard;
+void remove_holder(HolderEntry& entry) noexcept {
+    std::unique_lock lock(budgets().mutex);
+    const bool by_itself = entry.asked_by == &inside_holder;
+    while (entry.asked_by != nullptr && !by_itself) wait_a_step(lock);
+    BudgetNode& budget = *entry.node;
+    HolderEntry** link = &budget.holders.first;
+    while (*link != &entry) link = &(*link)->next;
+    *link = entry.next;
+    count_holders(&budget, -1);
+    budget.let_go_locked();
+    if (by_itself) {
+        entry.is_removed = true;  // `ask` gives it back
+    } else {
+        budgets().free_holders.give_back(entry);
+    }
 }
 
-void BudgetCounters::set_limits(BudgetLimits limits) noexcept {
-    set(totals().soft_bytes, limits.soft);
-    set(totals().hard_bytes, limits.hard);
+// A holder that is asked by another thread is waited for: what it gives may suffice. That thread is
+// inside the holder, so it waits for no budget, and the wait ends.
+std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* request) noexcept {
+    if (inside_holder) return 0;
+    std::unique_lock lock(budgets().mutex);
+    // Each request goes through the order by itself: what another request asked of a holder says
+    // nothing about what the holder can still give.
+    HolderPosition asked;
+    const HolderPosition* after = nullptr;
+    budget.hold();
+    std::size_t given = 0;
+    while (given < bytes && (request == nullptr || !request->fits())) {
+        HolderEntry* const entry = next_holder(budget, after);
+        if (entry == nullptr) break;
+        if (entry->asked_by != nullptr) {
+            wait_a_step(lock);
+            continue;
+        }
+        asked = entry->position;
+        after = &asked;
+        given += ask(budget, *entry, bytes - given, lock);
+    }
+    budget.counters.count(&statistics::BudgetTotals::reclaimed_bytes, given);
+    budget.let_go_locked();
+    return given;
 }
 
-BudgetStatistics BudgetCounters::statistics() const noexcept {
-    return record_ ? statistics::statistics_of(**record_) : BudgetStatistics();
+HolderEntry* next_holder(const BudgetNode& budget, const HolderPosition* after) noexcept {
+    HolderEntry* next = nullptr;
+    const auto consider = [&](HolderEntry* entry) {
+        if (entry == nullptr) return;
+        if (after != nullptr && entry->position <= *after) return;
+        if (next == nullptr || entry->position < next->position) next = entry;
+    };
+    for (HolderEntry* entry = budget.holders.first; entry != nullptr; entry = entry->next)
+        consider(entry);
+    for (const BudgetNode* child = budget.children; child != nullptr; child = child->next) {
+        if (child->holders.below != 0) consider(next_holder(*child, after));
+    }
+    return next;
+}
+
+void forget_askers(BudgetNode& budget) noexcept {
+    for (HolderEntry* entry = budget.holders.first; entry != nullptr; entry = entry->next) {
+        if (entry->asked_by != &inside_holder) entry->asked_by = nullptr;
+    }
+    for (BudgetNode* child = budget.children; child != nullptr; child = child->next) {
+        forget_askers(*child);
+    }
+}
+
+namespace {
+
+std::size_t give_of_holders(Lack& lack) noexcept {
+    return lack.budget == nullptr ? 0 : ask_holders(*lack.budget, lack.bytes, lack.request);
+}
+
+constexpr Rung holders{"holders of budgets", give_of_holders};
+constinit Ladder the_ladder(holders);
+
+}  // namespace
+
+Ladder& ladder() noexcept {
+    return the_ladder;
+}
+
+bool Ladder::gives_for(const base::Refusal& refusal) const noexcept {
+    const LimitKind limit = events::limit_kind(refusal);
+    if (limit != LimitKind::memory && limit != LimitKind::address_space) return false;
+    // An arena reserves its addresses once.
+    if (limit == LimitKind::address_space && refusal.needed_limit != 0) return false;
+    Lack lack;
+    return refusal.missing <= commit_budget().committed() && climb(lack) != 0;
+}
+
+std::size_t Ladder::climb(Lack& lack) const noexcept {
+    std::size_t given = 0;
+    for (const std::atomic<const Rung*>& position : rungs_) {
+        if (lack.bytes == 0) break;
+        const Rung* const rung = position.load(std::memory_order_acquire);
+        if (rung == nullptr) continue;
+        const std::size_t now = rung->give(lack);
+        given += now;
+        lack.bytes -= std::min(lack.bytes, now);
+    }
+    return given;
+}
+
+bool BudgetRequest::may_retry() noexcept {
+    if (refused_by_ == nullptr) return false;
+    BudgetNode* const refused_by = std::exchange(refused_by_, nullptr);
+    has_fitted_ = false;
+    // Nothing is given for a request that exceeds the limit even if all memory were.
+    const bool may_fit = by_soft_ || missing_ <= refused_by->in_use();
+    Lack lack{.budget = refused_by, .bytes = missing_, .request = this};
+    const std::size_t given = may_fit ? ladder().climb(lack) : 0;
+    reclaimed_ += given;
+    if (by_soft_) {
+        may_pass_soft_ = true;
+        return true;
+    }
+    // What holders gave to another request, or a refund, may be enough. If it was, but another
+    // request was faster, holders may have more.
+    const std::lock_guard guard(budgets().mutex);
+    if (given != 0 || has_fitted_ || fits()) return true;
+    refused_by_ = refused_by;
+    refused_by->counters.count(&statistics::BudgetTotals::refusals);
+    return false;
+}
+
+base::Refusal BudgetRequest::refusal() const noexcept {
+    const BudgetStatistics budget = refused_by_->statistics();
+    base::Refusal refusal = {"the budget's hard limit", budget.hard_bytes};
+    refusal.needed_limit = detail::sum(budget.hard_bytes, missing_);
+    return refusal;
+}
+
+bool BudgetRequest::may_pass_soft() const noexcept {
+    return may_pass_soft_ || is_inside_holder();
+}
+
+// Finds the first level that does not allow the charge.
+void BudgetRequest::refuse(BudgetNode& charged, std::size_t needed) noexcept {
+    charged_ = &charged;
+    needed_ = needed;
+    by_soft_ = !may_pass_soft_ && charged.allowed(true) >= needed;
+    for (BudgetNode* node = charged_; node != nullptr; node = node->parent) {
+        if (node->room(!by_soft_) >= needed) continue;
+        refused_by_ = node;
+        // A limit may have been lowered below what is in use.
+        missing_ = detail::sum(node->counters.in_use(), needed) - node->limit(!by_soft_);
+        return;
+    }
+}
+
+bool BudgetRequest::fits() noexcept {
+    const bool fits = charged_->allowed(!by_soft_) >= needed_;
+    has_fitted_ = has_fitted_ || fits;
+    return fits;
+}
+
+namespace {
+
+using base::BytesText;
+
+constexpr std::size_t max_children = 3;
+constexpr std::size_t max_holders = 3;
+
+// The largest children, by what is charged to them.
+void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refused) noexcept {
+    const BudgetStatistics now = node.counters.statistics();
+    text.add("\n  %s'%.47s': ", has_refused ? "refused by " : "", now.name);
+    text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
+    text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
+    std::array<const BudgetNode*, max_children> largest = {};
+    const auto charge = [](const BudgetNode* child) {
+        return child == nullptr ? 0 : child->counters.in_use();
+    };
+    std::size_t in_children = 0;
+    for (const BudgetNode* child = node.children; child != nullptr; child = child->next) {
+        in_children += charge(child);
+        if (child->counters.is_ended() || charge(child) <= charge(largest.back())) continue;
+        largest.back() = child;
+        std::ranges::stable_sort(largest, std::greater<>(), charge);
+    }
+    for (const BudgetNode* child : largest) {
+        if (child == nullptr) break;
+        text.add("; '%.47s' %s", child->counters.statistics().name,
+                 BytesText(charge(child)).c_str());
+    }
+    if (in_children != 0) {
+        const std::size_t own = now.in_use_bytes - std::min(now.in_use_bytes, in_children);
+        text.add("; itself %s", BytesText(own).c_str());
+    }
+}
+
+// In the order in which they are asked.
+void list_holders(const BudgetNode& node, base::FixedText& text) noexcept {
+    const HolderEntry* entry = next_holder(node, nullptr);
+    for (std::size_t i = 0; entry != nullptr && i != max_holders; ++i) {
+        text.add("%s'%s'", i == 0 ? ": " : ", ", entry->name);
+        entry = next_holder(node, &entry->position);
+    }
+    if (entry != nullptr) text.add(", ...");
+}
+
+}  // namespace
+
+void BudgetRequest::describe(base::FixedText& text) const noexcept {
+    if (refused_by_ == nullptr) return;
+    const std::lock_guard guard(budgets().mutex);
+    text.add("\n  holders gave %s", BytesText(reclaimed_).c_str());
+    list_holders(*refused_by_, text);
+    // First, so that a long text is not cut off before it.
+    if (!refused_by_->counters.is_ended()) describe_level(*refused_by_, text, true);
+    for (const BudgetNode* node = charged_; node != nullptr; node = node->parent) {
+        if (!node->counters.is_ended() && node != refused_by_) describe_level(*node, text, false);
+    }
 }
 
 }  // namespace tensorpool::limits
-
-namespace tensorpool::detail {
-
-using limits::BudgetRequest;
-using limits::budgets;
-
-BudgetNode* BudgetNode::open(BudgetNode* parent, std::string_view name,
-                             BudgetLimits limits) noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    budgets().were_used.store(true, std::memory_order_relaxed);
-    BudgetNode* const node = budgets().free_nodes.take();
-    if (node == nullptr) return nullptr;
-    if (!node->counters.open(name, parent == nullptr ? nullptr : &parent->counters, limits)) {
-        budgets().free_nodes.give_back(*node);
-        return nullptr;
-    }
-    node->parent = parent;
-    base::link_in_front(node->siblings(), *node);
-    if (parent != nullptr) parent->hold();
-    return node;
-}
-
-void BudgetNode::end() noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    counters.end();
-    let_go_locked();
-}
-
-void BudgetNode::let_go() noexcept {
-    if (!release()) return;
-    const std::lock_guard guard(budgets().mutex);
-    drop_unused(this);
-}
-
-BudgetNode*& BudgetNode::siblings() noexcept {
-    return parent == nullptr ? budgets().roots : parent->children;
-}
-
-void BudgetNode::drop_unused(BudgetNode* node) noexcept {
-    while (node != nullptr && node->holds_.load(std::memory_order_relaxed) == 0 &&
-           node->counters.in_use() == 0) {
-        BudgetNode* const above = node->parent;
-        base::unlink(node->siblings(), *node);
-        if (above != nullptr) above->holds_.fetch_sub(1, std::memory_order_relaxed);
-        node->holds_.store(1, std::memory_order_relaxed);
-        budgets().free_nodes.give_back(*node);
-        node = above;
-    }
-}
-
-// Without a holder that could be asked, a soft limit has no effect.
-std::size_t BudgetNode::limit(bool may_pass_soft) const noexcept {
-    return counters.limit(may_pass_soft || holders.below == 0);
-}
-
-std::size_t BudgetNode::charge(std::size_t needed, std::size_t wanted, std::size_t unit,
-                               BudgetRequest& request) noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    std::size_t most = allowed(false);
-    // No surplus exceeds a soft limit.
-    if (most < needed && request.may_pass_soft()) most = std::min(allowed(true), needed);
-    if (most < needed) {
-        request.refuse(*this, needed);
-        return 0;
-    }
-    const std::size_t surplus = std::min(std::max(wanted, needed), most) - needed;
-    const std::size_t charged = needed + base::align_down(surplus, unit);
-    for (BudgetNode* node = this; node != nullptr; node = node->parent) {
-        node->counters.charge(charged);
-    }
-    return charged;
-}
-
-void BudgetNode::refund(std::size_t bytes) noexcept {
-    if (bytes == 0) return;
-    const std::lock_guard guard(budgets().mutex);
-    for (BudgetNode* node = this; node != nullptr; node = node->parent) {
-        node->counters.refund(bytes);
-    }
-    drop_unused(this);
-}
-
-bool BudgetNode::is_within(const BudgetNode& other) const noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    const BudgetNode* node = this;
-    while (node != nullptr && node != &other) node = node->parent;
-    return node != nullptr;
-}
-
-std::size_t BudgetNode::set_limits(BudgetLimits limits) noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    counters.set_limits(limits);
-    return counters.in_use() - std::min(counters.in_use(), limit(false));
-}
-
-std::size_t BudgetNode::in_use() const noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    return counters.in_use();
-}
-
-BudgetStatistics BudgetNode::statistics() const noexcept {
-    const std::lock_guard guard(budgets().mutex);
-    return counters.statistics();
-}
-
-}  // namespace tensorpool::detail

@@ -34,7 +34,6 @@ public:
     /// holds no lock. Calls that a holder makes while it is asked ask no other holder.
     bool may_retry() noexcept;
 
-    /// Returns whether a budget refused the request last.
     bool is_refused() const noexcept { return refused_by_ != nullptr; }
     /// Forgets the latest refusal: another limit decides.
     void clear() noexcept { refused_by_ = nullptr; }

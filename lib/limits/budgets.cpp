@@ -1,4 +1,4 @@
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 
 #include <memory>
 
@@ -7,41 +7,23 @@
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 
-namespace tensorpool::limits {
-
-// Forks do not overlap.
-void lock_budgets() noexcept {
-    budgets().is_fork_locked = budgets().were_used.load(std::memory_order_relaxed);
-    if (!budgets().is_fork_locked) return;
-    budgets().naming_mutex.lock();
-    budgets().mutex.lock();
-}
-
-void unlock_budgets() noexcept {
-    if (!budgets().is_fork_locked) return;
-    budgets().mutex.unlock();
-    budgets().naming_mutex.unlock();
-}
-
-// Without the lock, another thread may have been making the first budget, which the child does not
-// have.
-void budgets_in_child() noexcept {
-    forget_pressure_looker();
-    if (!budgets().is_fork_locked) {
-        new (&budgets()) Budgets();
-        named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
-        return;
-    }
-    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
-        forget_askers(*root);
-    }
-    unlock_budgets();
-}
-
-}  // namespace tensorpool::limits
-
 namespace tensorpool {
 namespace limits {
+
+void BudgetTable::open() noexcept {
+    using detail::BudgetNode;
+    const auto is_process = [](const Named& one) { return one.subject == BudgetSubject::process; };
+    std::partition(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count_),
+                   is_process);
+    BudgetNode* const process = count_ != 0 && is_process(entries_[0])
+                                    ? entries_[0].node =
+                                          BudgetNode::open(nullptr, "process", entries_[0].limits)
+                                    : nullptr;
+    for (std::size_t i = 0; i != count_; ++i) {
+        Named& one = entries_[i];
+        if (!is_process(one)) one.node = BudgetNode::open(process, one.name, one.limits);
+    }
+}
 
 constinit std::atomic<NamedBudgets> named_budgets = NamedBudgets::unread;
 
@@ -115,6 +97,36 @@ std::vector<std::string> check_budget_file(const std::string& path) {
 
 namespace limits {
 namespace {
+
+// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
+// 64 locks at a time, of which a fork with two pools takes almost all. Forks do not overlap.
+void lock_budgets() noexcept {
+    budgets().is_fork_locked = budgets().were_used.load(std::memory_order_relaxed);
+    if (!budgets().is_fork_locked) return;
+    budgets().naming_mutex.lock();
+    budgets().mutex.lock();
+}
+
+void unlock_budgets() noexcept {
+    if (!budgets().is_fork_locked) return;
+    budgets().mutex.unlock();
+    budgets().naming_mutex.unlock();
+}
+
+// Threads that were asking holders do not exist in the child. Without the lock, another thread may
+// have been making the first budget, which the child does not have.
+void budgets_in_child() noexcept {
+    forget_pressure_looker();
+    if (!budgets().is_fork_locked) {
+        new (&budgets()) Budgets();
+        named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
+        return;
+    }
+    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
+        forget_askers(*root);
+    }
+    unlock_budgets();
+}
 
 void before_fork() {
     commit_budget().lock();

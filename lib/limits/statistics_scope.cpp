@@ -6,7 +6,7 @@
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 
 namespace tensorpool {

@@ -12,7 +12,6 @@
 
 namespace tensorpool::files {
 
-/// Throws if `kind` is not a regular file.
 inline void check_kind(const std::string& path, platform::FileKind kind) {
     using platform::FileKind;
     if (kind == FileKind::regular) return;
@@ -74,7 +73,6 @@ struct PageRange {
     friend bool operator==(const PageRange&, const PageRange&) = default;
 };
 
-/// A set of pages.
 class PageRanges {
 public:
     /// Calls `use` with each range of pages of `range` that are not in the set, in order.
@@ -108,7 +106,6 @@ public:
         }
     }
 
-    /// Returns the bytes of all pages in the set.
     std::size_t bytes() const noexcept { return bytes_; }
 
 private:
@@ -179,7 +176,6 @@ public:
             is_last ? base::align_up(bytes.end, page) : base::align_down(bytes.end, page)};
         return pages.is_empty() ? PageRange{} : pages;
     }
-    /// Returns the offset of the pages in the file.
     std::uint64_t offset_of(PageRange pages) const noexcept { return first_ + pages.begin; }
     /// Returns the bytes of the mapped part that lie in the pages.
     FilePart bytes_in(PageRange pages) const noexcept {

@@ -5,7 +5,38 @@
 #include <tensorpool/mapped_file.hpp>
 
 #include "base/text.hpp"
-#include "models/model_contents.hpp"
+#include "models/safetensors/tensors.hpp"
+
+namespace tensorpool::files {
+namespace {
+
+/// The limit of the format's own library.
+constexpr std::uint64_t max_header_bytes = 100'000'000;
+
+std::uint64_t read_length(ByteReader& in) {
+    constexpr const char* field = "header length";
+    const auto bytes = in.read<std::uint64_t>(field);
+    if (bytes > max_header_bytes) {
+        in.fail_read(field, bytes, "at most " + std::to_string(max_header_bytes) + " B");
+    }
+    in.check_count(bytes, 1, field);
+    return bytes;
+}
+
+}  // namespace
+
+void read_safetensors(ModelContents& to) {
+    to.format = ModelFormat::safetensors;
+    ByteReader in(to.bytes, to.name);
+    const std::uint64_t bytes = read_length(in);
+    const std::uint64_t begin = in.position();
+    const std::string_view header = in.take_text(bytes, "header");
+    SafetensorsTensors tensors(to, in.position());
+    read_safetensors_header(header, begin, to, tensors);
+    tensors.finish();
+}
+
+}  // namespace tensorpool::files
 
 namespace tensorpool {
 namespace {
@@ -31,6 +62,38 @@ void read_any(files::ModelContents& contents) {
         case ModelGuess::none:
             fail_unknown(contents);
     }
+}
+
+bool begins(std::span<const std::byte> bytes, std::string_view with) noexcept {
+    const auto expected = std::as_bytes(std::span(with));
+    return bytes.size() >= with.size() && std::ranges::equal(bytes.first(with.size()), expected);
+}
+
+/// Returns whether the bytes begin with a plausible header length and the header's first character.
+bool begins_with_header(std::span<const std::byte> bytes) noexcept {
+    constexpr std::size_t length_bytes = 8;
+    return bytes.size() > length_bytes && bytes[6] == std::byte{0} && bytes[7] == std::byte{0} &&
+           bytes[length_bytes] == std::byte{'{'};
+}
+
+/// Reads little-endian elements, the byte order of GGUF and of all machines that build this.
+template <class Element>
+std::vector<std::int64_t> read(const MetadataArray& array, std::size_t max) {
+    constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+    const std::size_t count = static_cast<std::size_t>(
+        std::min<std::uint64_t>({array.count, max, array.bytes.size() / sizeof(Element)}));
+    std::vector<std::int64_t> values(count);
+    for (std::size_t i = 0; i < count; ++i) {
+        Element element;
+        std::memcpy(&element, array.bytes.data() + i * sizeof(Element), sizeof(Element));
+        if constexpr (sizeof(Element) == 8 && !std::is_signed_v<Element>) {
+            values[i] = static_cast<std::int64_t>(std::min<std::uint64_t>(element, limit));
+        } else {
+            // NOLINTNEXTLINE(bugprone-signed-char-misuse): an i8 is a number, not a character.
+            values[i] = static_cast<std::int64_t>(element);
+        }
+    }
+    return values;
 }
 
 }  // namespace
@@ -116,22 +179,6 @@ ModelFileError::ModelFileError(const std::string& file, const std::string& field
       field_(field),
       offset_(offset) {}
 
-namespace {
-
-bool begins(std::span<const std::byte> bytes, std::string_view with) noexcept {
-    const auto expected = std::as_bytes(std::span(with));
-    return bytes.size() >= with.size() && std::ranges::equal(bytes.first(with.size()), expected);
-}
-
-/// Returns whether the bytes begin with a plausible header length and the header's first character.
-bool begins_with_header(std::span<const std::byte> bytes) noexcept {
-    constexpr std::size_t length_bytes = 8;
-    return bytes.size() > length_bytes && bytes[6] == std::byte{0} && bytes[7] == std::byte{0} &&
-           bytes[length_bytes] == std::byte{'{'};
-}
-
-}  // namespace
-
 ModelGuess guess_model_format(std::span<const std::byte> first_bytes) noexcept {
     if (begins(first_bytes, "GGUF")) return ModelGuess::gguf;
     if (begins(first_bytes, "\x93NUMPY")) return ModelGuess::npy;
@@ -145,30 +192,6 @@ ModelGuess guess_model_format(std::span<const std::byte> first_bytes) noexcept {
 const char* to_string(ModelFormat format) noexcept {
     return base::text_of({"GGUF", "safetensors", "npy", "npz"}, format);
 }
-
-namespace {
-
-/// Reads little-endian elements, the byte order of GGUF and of all machines that build this.
-template <class Element>
-std::vector<std::int64_t> read(const MetadataArray& array, std::size_t max) {
-    constexpr auto limit = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
-    const std::size_t count = static_cast<std::size_t>(
-        std::min<std::uint64_t>({array.count, max, array.bytes.size() / sizeof(Element)}));
-    std::vector<std::int64_t> values(count);
-    for (std::size_t i = 0; i < count; ++i) {
-        Element element;
-        std::memcpy(&element, array.bytes.data() + i * sizeof(Element), sizeof(Element));
-        if constexpr (sizeof(Element) == 8 && !std::is_signed_v<Element>) {
-            values[i] = static_cast<std::int64_t>(std::min<std::uint64_t>(element, limit));
-        } else {
-            // NOLINTNEXTLINE(bugprone-signed-char-misuse): an i8 is a number, not a character.
-            values[i] = static_cast<std::int64_t>(element);
-        }
-    }
-    return values;
-}
-
-}  // namespace
 
 std::optional<std::vector<std::int64_t>> whole_numbers(const MetadataArray& array,
                                                        std::size_t max) {

@@ -14,14 +14,37 @@ public:
 
     /// Takes a span of exactly `pages` pages, which must be a rounded size. Returns nullptr if
     /// there is none.
-    Span* take(PageCount pages) noexcept;
+    Span* take(PageCount pages) noexcept {
+        for (Way& way : ways_[large_class_of(pages)]) {
+            if (Span* const span = take_out(way)) return span;
+        }
+        return nullptr;
+    }
     /// Puts a span into the cache. Returns false, and leaves it to the caller, if the cache has no
     /// room for another span of its size.
-    bool keep(Span& span) noexcept;
+    bool keep(Span& span) noexcept {
+        const unsigned large_class = large_class_of(span.pages);
+        for (Way& way : ways_[large_class]) {
+            if (!put_in(way, span)) continue;
+            hint(large_class);
+            return true;
+        }
+        return false;
+    }
     /// Takes out all spans that were freed in a period before `period`, and calls `function` with
     /// each.
     template <class Function>
-    void empty(std::uint32_t period, Function function) noexcept;
+    void empty(std::uint32_t period, Function function) noexcept {
+        for (unsigned word = 0; word < hint_words; ++word) {
+            if (hints_[word].load(std::memory_order_relaxed) == 0) continue;
+            for (std::uint64_t bits = hints_[word].exchange(0); bits != 0; bits &= bits - 1) {
+                for (Way& way : ways_[word * 64 + static_cast<unsigned>(std::countr_zero(bits))]) {
+                    Span* const span = take_out(way);
+                    if (span != nullptr && (span->period < period || !keep(*span))) function(*span);
+                }
+            }
+        }
+    }
 
 private:
     static constexpr unsigned ways = 4;
@@ -29,9 +52,34 @@ private:
     using Ways = std::array<Way, ways>;
     static constexpr unsigned hint_words = (large_class_count + 63) / 64;
 
-    Span* take_out(Way& way) noexcept;
-    bool put_in(Way& way, Span& span) noexcept;
-    void hint(unsigned large_class) noexcept;
+    Span* take_out(Way& way) noexcept {
+        if (way.load() == nullptr) return nullptr;
+        Span* const span = way.exchange(nullptr, std::memory_order_acquire);
+        if (span != nullptr) {
+            totals_.large_cached_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
+        }
+        return span;
+    }
+    bool put_in(Way& way, Span& span) noexcept {
+        if (way.load(std::memory_order_relaxed) != nullptr) return false;
+        // Counted before it can be taken out, so that the count never becomes negative.
+        const std::size_t bytes = span.bytes();
+        totals_.large_cached_bytes.fetch_add(bytes, std::memory_order_relaxed);
+        Span* expected = nullptr;
+        if (way.compare_exchange_strong(expected, &span, std::memory_order_seq_cst,
+                                        std::memory_order_relaxed)) {
+            return true;
+        }
+        totals_.large_cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
+        return false;
+    }
+    void hint(unsigned large_class) noexcept {
+        std::atomic<std::uint64_t>& word = hints_[large_class / 64];
+        const std::uint64_t bit = std::uint64_t{1} << large_class % 64;
+        if ((word.load() & bit) == 0) {
+            word.fetch_or(bit, std::memory_order_relaxed);
+        }
+    }
 
     statistics::PoolTotals& totals_;
     // The release of `put_in` pairs with the acquire of `take_out`: changes to the span's record by
@@ -44,66 +92,8 @@ private:
     std::array<std::atomic<std::uint64_t>, hint_words> hints_ = {};
 };
 
-inline Span* LargeCache::take(PageCount pages) noexcept {
-    for (Way& way : ways_[large_class_of(pages)]) {
-        if (Span* const span = take_out(way)) return span;
-    }
-    return nullptr;
-}
-
-inline bool LargeCache::keep(Span& span) noexcept {
-    const unsigned large_class = large_class_of(span.pages);
-    for (Way& way : ways_[large_class]) {
-        if (!put_in(way, span)) continue;
-        hint(large_class);
-        return true;
-    }
-    return false;
-}
-
-inline Span* LargeCache::take_out(Way& way) noexcept {
-    if (way.load() == nullptr) return nullptr;
-    Span* const span = way.exchange(nullptr, std::memory_order_acquire);
-    if (span != nullptr) {
-        totals_.large_cached_bytes.fetch_sub(span->bytes(), std::memory_order_relaxed);
-    }
-    return span;
-}
-
-inline bool LargeCache::put_in(Way& way, Span& span) noexcept {
-    if (way.load(std::memory_order_relaxed) != nullptr) return false;
-    // Counted before it can be taken out, so that the count never becomes negative.
-    const std::size_t bytes = span.bytes();
-    totals_.large_cached_bytes.fetch_add(bytes, std::memory_order_relaxed);
-    Span* expected = nullptr;
-    if (way.compare_exchange_strong(expected, &span, std::memory_order_seq_cst,
-                                    std::memory_order_relaxed)) {
-        return true;
-    }
-    totals_.large_cached_bytes.fetch_sub(bytes, std::memory_order_relaxed);
-    return false;
-}
-
-inline void LargeCache::hint(unsigned large_class) noexcept {
-    std::atomic<std::uint64_t>& word = hints_[large_class / 64];
-    const std::uint64_t bit = std::uint64_t{1} << large_class % 64;
-    if ((word.load() & bit) == 0) {
-        word.fetch_or(bit, std::memory_order_relaxed);
-    }
-}
-
-template <class Function>
-void LargeCache::empty(std::uint32_t period, Function function) noexcept {
-    for (unsigned word = 0; word < hint_words; ++word) {
-        if (hints_[word].load(std::memory_order_relaxed) == 0) continue;
-        for (std::uint64_t bits = hints_[word].exchange(0); bits != 0; bits &= bits - 1) {
-            for (Way& way : ways_[word * 64 + static_cast<unsigned>(std::countr_zero(bits))]) {
-                Span* const span = take_out(way);
-                if (span != nullptr && (span->period < period || !keep(*span))) function(*span);
-            }
-        }
-    }
-}
+// Copying a smaller block is faster than moving its pages.
+inline constexpr std::size_t min_moved_bytes = std::size_t{1} << 20;
 
 /// One pool's blocks of whole pages: the large-block cache in front of the page heap. Thread-safe.
 class LargeBlocks {
@@ -129,7 +119,6 @@ public:
     /// The pages of a block for a request of `bytes` bytes, unless it is allocated tightly: the
     /// needed pages, rounded up to the next size (large_sizes.hpp).
     static PageCount pages_of(std::size_t bytes) noexcept { return round_large(pages_for(bytes)); }
-    /// The pages that `bytes` bytes need.
     static PageCount pages_for(std::size_t bytes) noexcept {
         return static_cast<PageCount>((bytes + page_bytes - 1) >> page_shift);
     }
@@ -142,14 +131,34 @@ public:
     }
     /// Allocates a block from the cache or the heap. `alignment` is in bytes, a power of two.
     /// Before the heap grows, the cache is emptied into it. The span is nullptr if that is refused.
-    Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept;
+    Taken allocate(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
+        const PageCount pages = pages_of(bytes);
+        if (alignment <= page_bytes) [[likely]] {
+            if (Span* const span = take_cached(pages)) return {span, true};
+        }
+        if (pages > join_above_pages) empty_cache(path);
+        PageRequest request = request_for(pages, alignment);
+        request.may_grow = false;
+        Span* span = heap_.allocate(request, path);
+        if (span == nullptr) {
+            empty_cache(path);
+            request.may_grow = true;
+            span = heap_.allocate(request, path);
+        }
+        return {span, false};
+    }
     /// Allocates a block without rounding up its pages, for requests near a limit. Returns nullptr
     /// if that is refused.
     Span* allocate_tightly(std::size_t bytes, std::size_t alignment, SlowPath& path) noexcept {
         return heap_.allocate(request_for(pages_for(bytes), alignment), path);
     }
-    /// Frees a block to the cache or to the heap.
-    void free(Span& span, Changes& changes) noexcept;
+    void free(Span& span, Changes& changes) noexcept {
+        if (may_wait(span)) {
+            begin_wait_uncounted(span);
+            if (cache_.keep(span)) return;
+        }
+        heap_.free(span, changes);
+    }
     /// Returns the block in use that begins at `p`, or nullptr. Takes no lock.
     Span* find_in_use(const void* p) const noexcept { return find(p, in_use_); }
     /// Returns the block in use that begins at `p` and whose free a server notes, or nullptr. Takes
@@ -164,7 +173,21 @@ public:
     /// `min_bytes` bytes begins at `p`, or if more than `max_requested` bytes were requested for
     /// it; the caller then reports the misuse.
     bool end_use(const void* p, PageEntry entry, std::size_t min_bytes,
-                 std::size_t max_requested) noexcept;
+                 std::size_t max_requested) noexcept {
+        Span& span = *entry.span();
+        const auto is_right = [&] {
+            return heap_.space().address_of(span.first_page) == p && min_bytes <= span.bytes();
+        };
+        if (!is_right() || span.requested_bytes.load(std::memory_order_relaxed) > max_requested) {
+            return false;
+        }
+        // If several threads free one block at the same time, the exchange lets only one of them
+        // find it in use.
+        if (span.requested_bytes.exchange(0, std::memory_order_acq_rel) == 0) return false;
+        // A block in use keeps its span. If `p` was not in use, the span may have been reused for
+        // another block while it was read. These comparisons detect that.
+        return heap_.space().map().at(p).word() == entry.word() && is_right();
+    }
 
     /// Grows a block in place to at least `bytes` bytes. Returns false, and changes nothing, if the
     /// memory behind it is in use or cannot be committed. REQUIRES: the block is smaller.
@@ -181,10 +204,20 @@ public:
     }
     /// Returns whether the span behind the block is a free large block that is kept here or by a
     /// thread. Such a block can join the free extents once it is given to the heap.
-    bool waits_behind(const Span& span) const noexcept;
+    bool waits_behind(const Span& span) const noexcept {
+        if (span.end_page() >= heap_.space().map().page_count()) return false;
+        const PageEntry entry = heap_.space().map().at(span.end_page());
+        if (entry.kind() != PageKind::large_cached || entry.pool_number() != heap_.pool_number())
+            return false;
+        const AddressSpace& space = heap_.space();
+        return space.shard_of(span.first_page) == space.shard_of(span.end_page());
+    }
     /// Moves the block's pages to a run with room for `bytes` bytes, if that costs less than a
     /// copy. Returns the result of PageHeap::move, or nullptr.
-    Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept;
+    Span* move(Span& span, std::size_t bytes, SlowPath& path) noexcept {
+        if (span.bytes() < min_moved_bytes) return nullptr;
+        return heap_.move(span, pages_of(bytes), path);
+    }
 
     // Free blocks that a thread's cache keeps (that *wait* there). If retention is limited, they
     // count as free memory.
@@ -207,7 +240,6 @@ public:
         heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
         mark(span, in_use_);
     }
-    /// Frees a kept block to the heap.
     void free_waiting(Span& span, Changes& changes) noexcept {
         heap_.kept().note_elsewhere(-static_cast<std::ptrdiff_t>(span.bytes()));
         heap_.free(span, changes);
@@ -230,8 +262,21 @@ private:
         if (entry.word() != kind.with(span).word()) return nullptr;
         return address_of(*span) == p ? span : nullptr;
     }
-    PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept;
-    std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept;
+    PageRequest request_for(PageCount pages, std::size_t alignment) const noexcept {
+        const std::size_t bytes = pages * page_bytes;
+        return {.pages = pages,
+                .alignment = static_cast<PageCount>(std::max(alignment, page_bytes) / page_bytes),
+                .huge = bytes >= platform::huge_page_bytes &&
+                        heap_.options().huge_pages >= HugePages::automatic};
+    }
+    std::size_t empty_cache_before(std::uint32_t period, Changes& changes) noexcept {
+        std::size_t bytes = 0;
+        cache_.empty(period, [&](Span& span) {
+            bytes += span.bytes();
+            heap_.free(span, changes);
+        });
+        return bytes;
+    }
     // The entry of the first page distinguishes a block in use from a freed one.
     void mark(const Span& span, PageEntry kind) noexcept {
         map_.set_first(span.first_page, kind.with(&span));

@@ -1,26 +1,44 @@
 #pragma once
 
 #include <algorithm>
-#include <boost/intrusive/list.hpp>
 #include <new>
 
 #include <tensorpool/detail/counters.hpp>
+
+#include <boost/intrusive/list.hpp>
 
 #include "base/lockable.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::pages {
 
+inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
+
 /// Memory for records that live as long as the pool. They are allocated one after another and freed
 /// all at once. Thread-safe.
 class RecordArena : public base::Lockable {
 public:
     RecordArena() noexcept = default;
-    ~RecordArena();
+    ~RecordArena() {
+        while (chunks_ != nullptr) {
+            Chunk* const next = chunks_->next;
+            platform::unmap(chunks_, chunks_->bytes);
+            chunks_ = next;
+        }
+    }
 
     /// Allocates zeroed memory, aligned to `alignment`, which is at most 64. Returns nullptr if the
     /// system has no memory.
-    void* allocate(std::size_t bytes, std::size_t alignment) noexcept;
+    void* allocate(std::size_t bytes, std::size_t alignment) noexcept {
+        const std::lock_guard guard(mutex_);
+        std::size_t at = base::align_up(used_, alignment);
+        if (chunks_ == nullptr || at + bytes > chunks_->bytes) {
+            if (!add_chunk(bytes + 64)) return nullptr;
+            at = base::align_up(used_, alignment);
+        }
+        used_ = at + bytes;
+        return reinterpret_cast<std::byte*>(chunks_) + at;
+    }
     std::size_t bytes_held() const noexcept { return bytes_held_; }
     /// From now on, also adds the bytes held to this counter, which other objects may share.
     void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
@@ -30,7 +48,17 @@ private:
         Chunk* next;
         std::size_t bytes;
     };
-    bool add_chunk(std::size_t at_least) noexcept;
+    bool add_chunk(std::size_t at_least) noexcept {
+        const std::size_t bytes =
+            base::align_up(std::max(at_least, chunk_bytes), platform::page_bytes());
+        void* const memory = platform::map(bytes, platform::page_bytes());
+        if (memory == nullptr) return false;
+        chunks_ = new (memory) Chunk{chunks_, bytes};
+        used_ = sizeof(Chunk);
+        bytes_held_ += bytes;
+        if (counted_in_ != nullptr) counted_in_->fetch_add(bytes, std::memory_order_relaxed);
+        return true;
+    }
 
     Chunk* chunks_ = nullptr;
     std::size_t used_ = 0;                     // bytes of the first chunk, including its head
@@ -46,11 +74,46 @@ class RecordPool : public base::Lockable {
 public:
     RecordPool() noexcept = default;
     /// Returns all slabs to the system, including those that still contain records.
-    ~RecordPool();
+    ~RecordPool() {
+        // Count the dropped pages again, because `unmap_all` subtracts whole slabs.
+        count_held(dropped_.size() * droppable_bytes());
+        unmap_all(with_room_);
+        unmap_all(full_);
+        unmap_all(dropped_);
+    }
 
     /// Makes a default-constructed record. Returns nullptr if the system has no memory.
-    Record* make() noexcept;
-    void destroy(Record* record) noexcept;
+    Record* make() noexcept {
+        const std::lock_guard guard(mutex_);
+        Slab* const slab = slab_with_room();
+        if (slab == nullptr) return nullptr;
+        void* record = slab->free;
+        if (record != nullptr) {
+            slab->free = slab->free->next;
+        } else {
+            record =
+                reinterpret_cast<std::byte*>(slab) + first_record + slab->made * sizeof(Record);
+            ++slab->made;
+        }
+        if (++slab->live == records_per_slab) {
+            with_room_.pop_front();
+            full_.push_front(*slab);
+        }
+        return new (record) Record();
+    }
+    void destroy(Record* record) noexcept {
+        const std::lock_guard guard(mutex_);
+        Slab& slab = *slab_of(record);
+        record->~Record();
+        if (slab.live-- == records_per_slab) {
+            full_.erase(full_.iterator_to(slab));
+            with_room_.push_front(slab);
+        }
+        slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
+        // The only slab with room stays, because the next record would need it again.
+        const bool is_only = &with_room_.front() == &with_room_.back();
+        if (slab.live == 0 && !is_only) drop(slab);
+    }
 
     /// From now on, keeps the addresses of all slabs until destruction, so that former records may
     /// be read at any time. A record whose page was dropped reads as zeros.
@@ -87,12 +150,52 @@ private:
         return reinterpret_cast<Slab*>(reinterpret_cast<std::uintptr_t>(record) &
                                        ~(slab_bytes - 1));
     }
-    Slab* slab_with_room() noexcept;
-    Slab* add_slab() noexcept;
-    void drop(Slab& slab) noexcept;
-    void drop_pages(Slab& slab) noexcept;
-    void unmap_all(Slabs& slabs) noexcept;
-    void count_held(std::size_t more_bytes) noexcept;
+    Slab* slab_with_room() noexcept {
+        if (!with_room_.empty()) [[likely]]
+            return &with_room_.front();
+        if (dropped_.empty()) return add_slab();
+        with_room_.splice(with_room_.begin(), dropped_, dropped_.begin());
+        count_held(droppable_bytes());
+        return &with_room_.front();
+    }
+    Slab* add_slab() noexcept {
+        void* const memory = platform::map(slab_bytes, slab_bytes);
+        if (memory == nullptr) return nullptr;
+        Slab* const slab = new (memory) Slab();
+        with_room_.push_front(*slab);
+        count_held(slab_bytes);
+        return slab;
+    }
+    void drop(Slab& slab) noexcept {
+        if (keeps_slabs_) return drop_pages(slab);
+        with_room_.erase(with_room_.iterator_to(slab));
+        platform::unmap(&slab, slab_bytes);
+        count_held(std::size_t{0} - slab_bytes);
+    }
+    // Records may be read at any time: dropped pages stay readable.
+    void drop_pages(Slab& slab) noexcept {
+        const std::size_t bytes = droppable_bytes();
+        if (bytes == 0) return;
+        std::byte* const end = reinterpret_cast<std::byte*>(&slab) + slab_bytes;
+        // Its list of free records is discarded, whether or not the system drops the pages.
+        slab.free = nullptr;
+        slab.made = 0;
+        if (!platform::decommit(end - bytes, bytes)) return;
+        dropped_.splice(dropped_.begin(), with_room_, with_room_.iterator_to(slab));
+        count_held(std::size_t{0} - bytes);
+    }
+    void unmap_all(Slabs& slabs) noexcept {
+        while (!slabs.empty()) {
+            Slab& slab = slabs.front();
+            slabs.pop_front();
+            platform::unmap(&slab, slab_bytes);
+            count_held(std::size_t{0} - slab_bytes);
+        }
+    }
+    void count_held(std::size_t more_bytes) noexcept {
+        bytes_held_.fetch_add(more_bytes, std::memory_order_relaxed);
+        if (counted_in_ != nullptr) counted_in_->fetch_add(more_bytes, std::memory_order_relaxed);
+    }
     // The first page contains the head, so it stays.
     static std::size_t droppable_bytes() noexcept {
         return slab_bytes - std::min(platform::page_bytes(), slab_bytes);
@@ -105,106 +208,5 @@ private:
     std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
     detail::Counter* counted_in_ = nullptr;
 };
-
-template <class Record>
-RecordPool<Record>::~RecordPool() {
-    // Count the dropped pages again, because `unmap_all` subtracts whole slabs.
-    count_held(dropped_.size() * droppable_bytes());
-    unmap_all(with_room_);
-    unmap_all(full_);
-    unmap_all(dropped_);
-}
-
-template <class Record>
-Record* RecordPool<Record>::make() noexcept {
-    const std::lock_guard guard(mutex_);
-    Slab* const slab = slab_with_room();
-    if (slab == nullptr) return nullptr;
-    void* record = slab->free;
-    if (record != nullptr) {
-        slab->free = slab->free->next;
-    } else {
-        record = reinterpret_cast<std::byte*>(slab) + first_record + slab->made * sizeof(Record);
-        ++slab->made;
-    }
-    if (++slab->live == records_per_slab) {
-        with_room_.pop_front();
-        full_.push_front(*slab);
-    }
-    return new (record) Record();
-}
-
-template <class Record>
-void RecordPool<Record>::destroy(Record* record) noexcept {
-    const std::lock_guard guard(mutex_);
-    Slab& slab = *slab_of(record);
-    record->~Record();
-    if (slab.live-- == records_per_slab) {
-        full_.erase(full_.iterator_to(slab));
-        with_room_.push_front(slab);
-    }
-    slab.free = new (static_cast<void*>(record)) FreeRecord{slab.free};
-    // The only slab with room stays, because the next record would need it again.
-    const bool is_only = &with_room_.front() == &with_room_.back();
-    if (slab.live == 0 && !is_only) drop(slab);
-}
-
-template <class Record>
-typename RecordPool<Record>::Slab* RecordPool<Record>::slab_with_room() noexcept {
-    if (!with_room_.empty()) [[likely]]
-        return &with_room_.front();
-    if (dropped_.empty()) return add_slab();
-    with_room_.splice(with_room_.begin(), dropped_, dropped_.begin());
-    count_held(droppable_bytes());
-    return &with_room_.front();
-}
-
-template <class Record>
-typename RecordPool<Record>::Slab* RecordPool<Record>::add_slab() noexcept {
-    void* const memory = platform::map(slab_bytes, slab_bytes);
-    if (memory == nullptr) return nullptr;
-    Slab* const slab = new (memory) Slab();
-    with_room_.push_front(*slab);
-    count_held(slab_bytes);
-    return slab;
-}
-
-template <class Record>
-void RecordPool<Record>::drop(Slab& slab) noexcept {
-    if (keeps_slabs_) return drop_pages(slab);
-    with_room_.erase(with_room_.iterator_to(slab));
-    platform::unmap(&slab, slab_bytes);
-    count_held(std::size_t{0} - slab_bytes);
-}
-
-// Records may be read at any time: dropped pages stay readable.
-template <class Record>
-void RecordPool<Record>::drop_pages(Slab& slab) noexcept {
-    const std::size_t bytes = droppable_bytes();
-    if (bytes == 0) return;
-    std::byte* const end = reinterpret_cast<std::byte*>(&slab) + slab_bytes;
-    // Its list of free records is discarded, whether or not the system drops the pages.
-    slab.free = nullptr;
-    slab.made = 0;
-    if (!platform::decommit(end - bytes, bytes)) return;
-    dropped_.splice(dropped_.begin(), with_room_, with_room_.iterator_to(slab));
-    count_held(std::size_t{0} - bytes);
-}
-
-template <class Record>
-void RecordPool<Record>::unmap_all(Slabs& slabs) noexcept {
-    while (!slabs.empty()) {
-        Slab& slab = slabs.front();
-        slabs.pop_front();
-        platform::unmap(&slab, slab_bytes);
-        count_held(std::size_t{0} - slab_bytes);
-    }
-}
-
-template <class Record>
-void RecordPool<Record>::count_held(std::size_t more_bytes) noexcept {
-    bytes_held_.fetch_add(more_bytes, std::memory_order_relaxed);
-    if (counted_in_ != nullptr) counted_in_->fetch_add(more_bytes, std::memory_order_relaxed);
-}
 
 }  // namespace tensorpool::pages

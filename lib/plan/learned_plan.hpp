@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <exception>
 #include <iosfwd>
 #include <optional>
 #include <string_view>
@@ -9,6 +11,8 @@
 
 #include <tensorpool/detail/plan_tables.hpp>
 #include <tensorpool/memory_plan.hpp>
+
+#include "platform/platform.hpp"
 
 namespace tensorpool::planned {
 
@@ -52,13 +56,48 @@ struct Request {
 
 /// Returns whether two sequences have the same sizes and alignments in the same order. Lifetimes
 /// are ignored.
-bool same_requests(std::span<const Request> one, std::span<const Request> other) noexcept;
+inline bool same_requests(std::span<const Request> one, std::span<const Request> other) noexcept {
+    return std::ranges::equal(one, other, [](const Request& a, const Request& b) {
+        return a.bytes == b.bytes && a.alignment == b.alignment;
+    });
+}
 /// Returns a CRC-64 of the sizes and alignments in their order, to identify a sequence.
-std::uint64_t checksum_of(std::span<const Request> requests) noexcept;
+inline std::uint64_t checksum_of(std::span<const Request> requests) noexcept {
+    Checksum checksum;
+    for (const Request& request : requests) {
+        checksum.add(request.bytes);
+        checksum.add(request.alignment);
+    }
+    return checksum.value();
+}
 /// Returns the lifetimes of the planned requests, in their order.
-std::vector<TensorLifetime> lifetimes_of(std::span<const Request> requests);
+inline std::vector<TensorLifetime> lifetimes_of(std::span<const Request> requests) {
+    std::vector<TensorLifetime> lifetimes;
+    lifetimes.reserve(requests.size());
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        const Request& request = requests[i];
+        if (!request.is_planned()) continue;
+        lifetimes.push_back({.begin = static_cast<std::int64_t>(i),
+                             .end = request.end,
+                             .bytes = request.bytes,
+                             .alignment = request.alignment});
+    }
+    return lifetimes;
+}
 /// Returns the maximum sum of `pool_bytes` over planned requests that are alive at once.
-std::uint64_t pool_peak_of(std::span<const Request> requests);
+inline std::uint64_t pool_peak_of(std::span<const Request> requests) {
+    std::vector<std::uint64_t> freed(requests.size() + 1);  // before the request of this number
+    std::uint64_t now = 0;
+    std::uint64_t max = 0;
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+        now -= freed[i];
+        if (!requests[i].is_planned()) continue;
+        now += requests[i].pool_bytes;
+        freed[requests[i].end] += requests[i].pool_bytes;
+        max = std::max(max, now);
+    }
+    return max;
+}
 
 /// A sequence of requests, and the plan's offset for each.
 struct LearnedPlan {
@@ -74,10 +113,32 @@ struct LearnedPlan {
 
 /// Plans a sequence of requests within a time limit. Throws std::bad_alloc, and what `plan_memory`
 /// throws.
-LearnedPlan plan_sequence(std::vector<Request> requests, std::chrono::nanoseconds budget);
+inline LearnedPlan plan_sequence(std::vector<Request> requests, std::chrono::nanoseconds budget) {
+    const std::uint64_t began = platform::monotonic_clock_ns();
+    LearnedPlan plan{.requests = std::move(requests), .offsets = {}};
+    const MemoryPlan found = plan_memory(lifetimes_of(plan.requests), {.budget = budget});
+    plan.offsets.reserve(plan.requests.size());
+    auto next = found.offsets.begin();
+    for (const Request& request : plan.requests) {
+        plan.offsets.push_back(request.is_planned() ? *next++ : LearnedPlan::no_offset);
+    }
+    plan.peak_bytes = found.peak_bytes;
+    plan.lower_bound_bytes = found.lower_bound_bytes;
+    plan.pool_peak_bytes = pool_peak_of(plan.requests);
+    plan.planning_ns = platform::monotonic_clock_ns() - began;
+    return plan;
+}
 
 /// Returns the plan of the planned requests only, in their order, for `validate`.
-MemoryPlan memory_plan_of(const LearnedPlan& plan);
+inline MemoryPlan memory_plan_of(const LearnedPlan& plan) {
+    MemoryPlan memory_plan;
+    for (const std::uint64_t offset : plan.offsets) {
+        if (offset != LearnedPlan::no_offset) memory_plan.offsets.push_back(offset);
+    }
+    memory_plan.peak_bytes = plan.peak_bytes;
+    memory_plan.lower_bound_bytes = plan.lower_bound_bytes;
+    return memory_plan;
+}
 
 /// The computation of a plan, which may run on another thread. The arena and the executor share its
 /// ownership. It does not refer to the arena, which may be destroyed first.
@@ -87,7 +148,17 @@ public:
         : requests_(std::move(requests)), budget_(budget) {}
 
     /// Makes the plan. Further calls do nothing. Any thread.
-    void run() noexcept;
+    // Relaxed: the first thread that calls it runs it. The executor makes the requests visible to
+    // that thread.
+    void run() noexcept {
+        if (started_.exchange(true, std::memory_order_relaxed)) return;
+        try {
+            plan_ = plan_sequence(std::move(requests_), budget_);
+        } catch (const std::exception&) {
+            // There was no memory for planning, or the sizes exceed every plan: there is no result.
+        }
+        done_.store(true, std::memory_order_release);
+    }
     /// Returns whether `run` has finished, so that `take` may be called. Acquire: pairs with the
     /// release store in `run`.
     bool is_done() const noexcept { return done_.load(std::memory_order_acquire); }

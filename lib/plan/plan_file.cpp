@@ -1,8 +1,5 @@
 #include "plan/learned_plan.hpp"
 
-#include "base/alignment.hpp"
-
-#include <algorithm>
 #include <array>
 #include <istream>
 #include <ostream>
@@ -30,32 +27,6 @@ private:
     std::ostream& out_;
     Checksum checksum_;
 };
-
-}  // namespace
-
-void write_plan(std::ostream& out, const LearnedPlan& plan) {
-    Writer writer(out);
-    writer.text(plan_file_magic);
-    writer.number(plan_file_version, 4);
-    writer.number(plan_file_record_bytes, 4);
-    writer.number(plan.requests.size());
-    writer.number(plan.peak_bytes);
-    writer.number(plan.lower_bound_bytes);
-    writer.number(plan.pool_peak_bytes);
-    writer.number(checksum_of(plan.requests));
-    for (std::size_t i = 0; i < plan.requests.size(); ++i) {
-        writer.number(plan.requests[i].bytes);
-        writer.number(plan.offsets[i]);
-        writer.number(plan.requests[i].pool_bytes);
-        writer.number(plan.requests[i].end, 4);
-        writer.number(plan.requests[i].alignment, 4);
-    }
-    writer.number(writer.checksum());
-    if (!out.flush())
-        throw std::runtime_error("tensorpool: a plan could not be written completely");
-}
-
-namespace {
 
 /// Reads fields one after another. Messages name the last field and its position.
 class Reader {
@@ -187,6 +158,28 @@ void check_plan(const LearnedPlan& plan, const std::string& name) {
 }
 
 }  // namespace
+
+void write_plan(std::ostream& out, const LearnedPlan& plan) {
+    Writer writer(out);
+    writer.text(plan_file_magic);
+    writer.number(plan_file_version, 4);
+    writer.number(plan_file_record_bytes, 4);
+    writer.number(plan.requests.size());
+    writer.number(plan.peak_bytes);
+    writer.number(plan.lower_bound_bytes);
+    writer.number(plan.pool_peak_bytes);
+    writer.number(checksum_of(plan.requests));
+    for (std::size_t i = 0; i < plan.requests.size(); ++i) {
+        writer.number(plan.requests[i].bytes);
+        writer.number(plan.offsets[i]);
+        writer.number(plan.requests[i].pool_bytes);
+        writer.number(plan.requests[i].end, 4);
+        writer.number(plan.requests[i].alignment, 4);
+    }
+    writer.number(writer.checksum());
+    if (!out.flush())
+        throw std::runtime_error("tensorpool: a plan could not be written completely");
+}
 
 LearnedPlan read_plan(std::istream& in, const std::string& name) {
     Reader reader(in, name);

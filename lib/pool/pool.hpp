@@ -52,13 +52,11 @@ class PoolList : public base::Lockable {
 public:
     constexpr PoolList() noexcept = default;
 
-    /// Adds a pool to the list.
     void enter(Pool& pool) noexcept;
     /// Removes a pool from the list. Waits until no other thread visits this pool. Does not wait
     /// for visits by the calling thread: exit() in a callback destroys static pools and never
     /// returns to the visit.
     void leave(Pool& pool) noexcept;
-    /// Calls `function` with each pool in turn.
     template <class Function>
     void visit(Function function) noexcept {
         for (Pool* pool = first_visit(); pool != nullptr; pool = next_visit(*pool)) {
@@ -104,7 +102,6 @@ public:
         if (bytes < lowest) lowest_.store(bytes, std::memory_order_relaxed);
         return bytes >= lowest + std::max(min_bytes, bytes / 8) && bytes >= max_bytes / 64;
     }
-    /// Notes a look.
     void begin_again(std::size_t bytes) noexcept {
         lowest_.store(bytes, std::memory_order_relaxed);
     }

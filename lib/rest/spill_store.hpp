@@ -1,8 +1,11 @@
 #pragma once
 
-#include <tensorpool/pooled_allocation.hpp>
+#include <cstring>
+
+#include <tensorpool/stash.hpp>
 
 #include "platform/files/spill_file.hpp"
+#include "rest/stash_group.hpp"
 
 namespace tensorpool::stashing {
 
@@ -14,13 +17,68 @@ struct Slab {
     std::size_t pieces = 0;
 };
 
-/// Returns the process's pool "stash", from which compressed content is allocated unless the
-/// options name another one. Made on first use and never destroyed. Throws AllocationError.
-MemoryPool& store_pool();
+/// Returns the object at `place`, which the first call makes. It is never destroyed: threads may
+/// use it while the process ends. No guard of a static object, for which the child of a fork would
+/// wait if another thread was making it.
+template <class Object>
+Object& made_once(std::atomic<Object*>& place, const auto&... arguments) {
+    Object* present = place.load(std::memory_order_acquire);
+    if (present != nullptr) return *present;
+    auto made = std::make_unique<Object>(arguments...);
+    if (place.compare_exchange_strong(present, made.get(), std::memory_order_acq_rel))
+        return *made.release();
+    return *present;
+}
 
-/// Sets the handlers that keep stores, and the counters of stashes, usable in the child of a fork.
-/// Returns false if the system has no memory for them. Later calls do nothing.
-bool watch_forks() noexcept;
+/// Returns the process's pool "stash", from which compressed content is allocated unless the
+/// options name another one. Throws AllocationError.
+inline MemoryPool& store_pool() {
+    static constinit std::atomic<MemoryPool*> pool = nullptr;
+    return made_once(pool, PoolOptions{.name = "stash"});
+}
+
+class SpillStore;
+
+/// The stores by folder. Entries are never removed.
+struct Stores {
+    struct Entry {
+        std::string folder;
+        std::weak_ptr<SpillStore> store;
+        Entry* next;
+    };
+
+    std::mutex mutex;
+    Entry* first = nullptr;
+    Stores* of_parent = nullptr;  // kept only so that tools see no leak
+
+    Entry* find(const std::string& folder) const noexcept {
+        Entry* entry = first;
+        while (entry != nullptr && entry->folder != folder) entry = entry->next;
+        return entry;
+    }
+};
+
+/// Common file systems hold files of 8 TiB or more.
+inline constexpr std::uint64_t max_end = std::uint64_t{1} << 40;
+
+/// Slabs begin at multiples of this.
+inline constexpr std::uint64_t unit = platform::SpillFile::unit;
+
+/// The number of forks. It changes before the fork, so a thread that frees a slab while its stash
+/// is copied to a child has seen the fork.
+inline constinit std::atomic<std::uint64_t> forks = 0;
+
+/// A child gets new stores, since another thread may have held the lock.
+inline constinit std::atomic<Stores*> stores = nullptr;
+/// What the child of a fork left behind.
+inline constinit Stores* stores_of_parents = nullptr;
+
+inline void leave_stores_behind() noexcept {
+    Stores* const of_parent = stores.exchange(nullptr, std::memory_order_relaxed);
+    if (of_parent == nullptr) return;
+    of_parent->of_parent = stores_of_parents;
+    stores_of_parents = of_parent;
+}
 
 /// The file of a folder that slabs are spilled to. Positions are given out once: what is freed goes
 /// back to the disk, not to other slabs. So no lock is needed, and processes that share the file
@@ -30,7 +88,32 @@ public:
     /// Returns the present store of a folder, or makes one. It closes its file when the last stash
     /// in it ends. Throws StashError for `tensor` if the folder cannot be used.
     static std::shared_ptr<SpillStore> of_folder(const std::string& folder,
-                                                 const std::string& tensor);
+                                                 const std::string& tensor) {
+        const auto refuse = [&](const char* problem) {
+            throw StashError(tensor, StashError::no_piece, "folder '" + folder + "': " + problem);
+        };
+        if (!watch_forks()) refuse("the system has no memory for fork handlers");
+        Stores& all = made_once(stores);
+        if (std::shared_ptr<SpillStore> present = present_in(all, folder)) return present;
+
+        // Nothing is allocated under the lock. Two threads may each make a store: both are valid.
+        auto made = std::make_shared<SpillStore>(forks.load(std::memory_order_seq_cst));
+        if (const auto problem = made->open(folder.c_str())) refuse(problem.text);
+        auto entry = std::make_unique<Stores::Entry>(
+            Stores::Entry{.folder = folder, .store = {}, .next = nullptr});
+        const std::weak_ptr<SpillStore> weak = made;
+        std::weak_ptr<SpillStore> replaced = weak;
+        const std::scoped_lock lock(all.mutex);
+        Stores::Entry* const found = all.find(folder);
+        if (found != nullptr) {
+            found->store.swap(replaced);
+        } else {
+            entry->store = weak;
+            entry->next = std::exchange(all.first, entry.get());
+            (void)entry.release();
+        }
+        return made;
+    }
 
     explicit SpillStore(std::uint64_t forks) noexcept : forks_(forks) {}
 
@@ -39,14 +122,35 @@ public:
     }
     /// Whether new slabs may be written to it: not after a fork, nor after an error of the disk,
     /// nor when it has used up its positions.
-    bool is_present() const noexcept;
+    bool is_present() const noexcept {
+        return forks.load(std::memory_order_seq_cst) == forks_ &&
+               !has_lost_bytes_.load(std::memory_order_relaxed) &&
+               end_.load(std::memory_order_relaxed) < max_end;
+    }
 
-    /// Writes a slab and sets its position.
     [[nodiscard]] platform::FileProblem write(std::span<const std::byte> bytes,
-                                              std::uint64_t& position) noexcept;
+                                              std::uint64_t& position) noexcept {
+        position = end_.fetch_add(base::align_up(bytes.size(), unit), std::memory_order_relaxed);
+        platform::FileProblem problem = file_.write(position, bytes);
+        if (problem) free(position, bytes.size());
+        return problem;
+    }
     /// Waits until a slab is on the disk. Also fails after another writer's failed.
+    // The system reports an error of the disk once, to whichever writer asks first: it may be that
+    // of another's bytes.
     [[nodiscard]] platform::FileProblem settle(std::uint64_t position,
-                                               std::uint64_t bytes) noexcept;
+                                               std::uint64_t bytes) noexcept {
+        const std::lock_guard guard(settling_);
+        if (has_lost_bytes_.load(std::memory_order_relaxed)) {
+            platform::FileProblem problem;
+            std::snprintf(problem.text, sizeof problem.text,
+                          "the disk failed to store other tensors in the same file");
+            return problem;
+        }
+        const platform::FileProblem problem = file_.settle(position, bytes);
+        if (problem) has_lost_bytes_.store(true, std::memory_order_relaxed);
+        return problem;
+    }
     [[nodiscard]] platform::FileProblem read(std::uint64_t position, std::span<std::byte> bytes,
                                              platform::ReadFrom from) const noexcept {
         return file_.read(position, bytes, from);
@@ -57,10 +161,35 @@ public:
     /// Gives the disk space of slabs in the file back; slabs in memory are skipped. Neighbors are
     /// freed by one call of the system, which takes about a millisecond. Does nothing after a fork:
     /// another process may still read them.
-    void free(std::span<const Slab> slabs) noexcept;
+    void free(std::span<const Slab> slabs) noexcept {
+        std::uint64_t begin = 0;
+        std::uint64_t end = 0;
+        for (const Slab& slab : slabs) {
+            if (slab.memory) continue;
+            if (slab.position != end) {
+                free(begin, end - begin);
+                begin = slab.position;
+            }
+            end = slab.position + base::align_up(slab.bytes, unit);
+        }
+        free(begin, end - begin);
+    }
 
 private:
-    void free(std::uint64_t position, std::uint64_t bytes) noexcept;
+    static std::shared_ptr<SpillStore> present_in(Stores& all, const std::string& folder) {
+        std::shared_ptr<SpillStore> store;
+        {
+            const std::scoped_lock lock(all.mutex);
+            const Stores::Entry* const entry = all.find(folder);
+            if (entry != nullptr) store = entry->store.lock();
+        }
+        return store != nullptr && store->is_present() ? store : nullptr;
+    }
+    void free(std::uint64_t position, std::uint64_t bytes) noexcept {
+        if (bytes == 0) return;
+        if (forks.load(std::memory_order_seq_cst) == forks_)
+            (void)file_.free(position, base::align_up(bytes, unit));
+    }
 
     platform::SpillFile file_;
     const std::uint64_t forks_;  // forks before the store was made
@@ -68,6 +197,140 @@ private:
     std::atomic<bool> has_lost_bytes_ = false;
     // Relaxed: positions need only be distinct.
     std::atomic<std::uint64_t> end_ = 0;
+};
+
+/// The bytes of encodings that are stored together, at most.
+inline constexpr std::size_t slab_bytes = std::size_t{1} << 20;
+
+/// Returns the bytes of slabs one after another.
+class SlabReader {
+public:
+    /// Reads `from` the disk or its cache if `store` is not nullptr. Throws AllocationError.
+    SlabReader(MemoryPool& pool, const SpillStore* store, platform::ReadFrom from,
+               std::span<const Slab> slabs, const std::string& tensor)
+        : store_(store), from_(from), left_(slabs), tensor_(tensor) {
+        if (store == nullptr) return;
+        buffer_ = PooledAllocation(pool, std::ranges::max_element(slabs, {}, &Slab::bytes)->bytes);
+    }
+
+    /// Returns the next slab, which is valid until the next call. Throws StashError if the file
+    /// cannot be read. REQUIRES: there is one.
+    std::span<const std::byte> next() {
+        const Slab& slab = left_.front();
+        left_ = left_.subspan(1);
+        if (store_ == nullptr) return slab.memory.as<const std::byte>();
+        const auto bytes = buffer_.as<std::byte>().first(slab.bytes);
+        if (const auto problem = store_->read(slab.position, bytes, from_))
+            throw StashError(tensor_, StashError::no_piece, problem.text);
+        return bytes;
+    }
+
+private:
+    const SpillStore* store_;
+    platform::ReadFrom from_;
+    std::span<const Slab> left_;
+    const std::string& tensor_;
+    PooledAllocation buffer_;
+};
+
+inline void settle(SpillStore& store, std::span<const Slab> slabs, const std::string& tensor) {
+    for (const Slab& slab : slabs) {
+        if (const auto problem = store.settle(slab.position, slab.bytes))
+            throw StashError(tensor, StashError::no_piece, problem.text);
+    }
+}
+
+/// Copies slabs from memory to a file, waits for the disk, and returns the copies. Throws
+/// StashError; nothing is then left in the file.
+inline std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& store,
+                                      const std::string& tensor) {
+    std::vector<Slab> copies;
+    copies.reserve(slabs.size());
+    try {
+        for (const Slab& slab : slabs) {
+            Slab copy;
+            copy.bytes = slab.bytes;
+            copy.pieces = slab.pieces;
+            const auto bytes = slab.memory.as<const std::byte>().first(slab.bytes);
+            if (const auto problem = store.write(bytes, copy.position))
+                throw StashError(tensor, StashError::no_piece, problem.text);
+            copies.push_back(std::move(copy));
+        }
+        settle(store, copies, tensor);
+    } catch (...) {
+        store.free(copies);
+        throw;
+    }
+    return copies;
+}
+
+/// Packs encoded pieces into slabs, in blocks of a pool or in a file. What it has written is freed
+/// again unless `finish` returns it.
+class SlabWriter {
+public:
+    /// Writes to `store` if that is not nullptr, otherwise to blocks of `pool`. Its buffer is a
+    /// block of `work_pool`. All encodings together have at most `max_bytes` bytes. Throws
+    /// AllocationError.
+    SlabWriter(MemoryPool& pool, MemoryPool& work_pool, SpillStore* store, std::size_t max_bytes,
+               const std::string& tensor)
+        : pool_(pool),
+          store_(store),
+          tensor_(tensor),
+          buffer_(work_pool, std::min(max_bytes, slab_bytes)) {}
+    ~SlabWriter() {
+        if (store_ != nullptr) store_->free(slabs_);
+    }
+
+    /// Returns room for the encoding of the next piece of up to `bytes` bytes. Throws
+    /// AllocationError or StashError if a full slab cannot be stored.
+    std::span<std::byte> room(std::size_t bytes) {
+        if (current_.bytes + bytes > buffer_.size()) store_slab();
+        return buffer_.as<std::byte>().subspan(current_.bytes);
+    }
+    /// Takes the first `bytes` bytes of the room as the encoding of a piece.
+    void take(std::size_t bytes) noexcept {
+        current_.bytes += bytes;
+        ++current_.pieces;
+    }
+    /// Moves all slabs from memory to a file, and writes further ones there. Throws StashError; the
+    /// slabs then stay in memory.
+    void spill_to(SpillStore& store) {
+        slabs_ = copy_to_file(slabs_, store, tensor_);
+        store_ = &store;
+    }
+    /// Stores the last slab, waits for the disk, and returns all slabs.
+    std::vector<Slab> finish() {
+        if (current_.pieces != 0) store_slab();
+        if (store_ != nullptr) settle(*store_, slabs_, tensor_);
+        return std::exchange(slabs_, {});
+    }
+
+private:
+    void store_slab() {
+        const auto filled = buffer_.as<std::byte>().first(current_.bytes);
+        slabs_.emplace_back();
+        try {
+            if (store_ != nullptr) {
+                if (const auto problem = store_->write(filled, current_.position))
+                    throw StashError(tensor_, StashError::no_piece, problem.text);
+            } else {
+                // A block of just this size: the rest of the buffer would take memory as well.
+                current_.memory = PooledAllocation(pool_, filled.size());
+                std::memcpy(current_.memory.get(), filled.data(), filled.size());
+            }
+        } catch (...) {
+            slabs_.pop_back();
+            throw;
+        }
+        slabs_.back() = std::exchange(current_, {});
+    }
+
+    MemoryPool& pool_;
+    SpillStore* store_;
+    const std::string& tensor_;
+    PooledAllocation buffer_;
+    Slab current_;
+    std::vector<Slab> slabs_;
 };
 
 }  // namespace tensorpool::stashing

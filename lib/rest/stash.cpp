@@ -3,11 +3,26 @@
 #include <exception>
 
 #include "kinds/kinds.hpp"
+#include "platform/process/fork_handlers.hpp"
 #include "pool/pool.hpp"
-#include "rest/stash_group.hpp"
 #include "rest/stash_state.hpp"
 
 namespace tensorpool::stashing {
+
+bool watch_forks() noexcept {
+    return platform::set_fork_handlers(
+        platform::ForkStage::stashes,
+        [] {
+            forks.fetch_add(1, std::memory_order_seq_cst);
+            stash_groups->mutex.lock();
+        },
+        [] { stash_groups->mutex.unlock(); },
+        [] {
+            leave_stores_behind();
+            stash_groups->mutex.unlock();
+        });
+}
+
 namespace {
 
 using detail::Counter;

@@ -1,12 +1,9 @@
 #pragma once
 
-#include <vector>
-
 #include <tensorpool/pooled_array.hpp>
-#include <tensorpool/stash.hpp>
 
 #include "rest/pieces/piece_codec.hpp"
-#include "rest/slab.hpp"
+#include "rest/spill_store.hpp"
 
 namespace tensorpool::stashing {
 

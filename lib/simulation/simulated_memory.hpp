@@ -320,9 +320,6 @@ public:
         return true;
     }
 
-    /// Returns the allocation that contains the address, or nullptr.
-    // Look-up
-    // ----------------------------------------------------------------------------------------
     const Allocation* find(std::uintptr_t address) const noexcept {
         auto found = allocations_.upper_bound(address);
         if (found == allocations_.begin()) return nullptr;
@@ -333,7 +330,6 @@ public:
         const auto found = allocations_.find(address);
         return found == allocations_.end() ? nullptr : &found->second;
     }
-    /// Returns the allocation that begins at the address, or nullptr.
     /// Returns the first address of the range outside all allocations, or the end of the range.
     std::uintptr_t first_gap(std::uintptr_t address, std::size_t bytes) const noexcept {
         const std::uintptr_t end = address + bytes;

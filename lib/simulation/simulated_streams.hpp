@@ -1,6 +1,5 @@
 #pragma once
 
-#include "simulation/hazards/watch.hpp"
 #include "simulation/schedule/scheduler.hpp"
 
 namespace tensorpool::device {

@@ -39,6 +39,23 @@ inline bool forbidden_in_capture(SimulatedCall call) noexcept {
            call == deallocate_async || call == copy || call == fill;
 }
 
+// At most one page of each block: the pattern is visible, and untouched blocks stay cheap.
+inline constexpr std::size_t max_painted = 4096;
+
+inline constexpr std::uint32_t fresh_word = 0x7FEDBEEF;  // a NaN, as float
+inline constexpr int freed_byte = 0xDD;
+
+/// Fills the start of newly allocated memory with NaNs if `fill_patterns` is set.
+inline void paint_fresh(const SimulationOptions& options, void* memory,
+                        std::size_t bytes) noexcept {
+    if (!options.fill_patterns) return;
+    const std::size_t painted = std::min(bytes, max_painted);
+    auto* const begin = static_cast<std::byte*>(memory);
+    for (std::size_t at = 0; at + sizeof fresh_word <= painted; at += sizeof fresh_word) {
+        std::memcpy(begin + at, &fresh_word, sizeof fresh_word);
+    }
+}
+
 /// The parts of a SimulatedBackend, guarded by one lock that `call` takes, and the path of work
 /// through them into a stream. Functions report errors as DeviceError, which `call` catches.
 class Simulation {
@@ -170,6 +187,22 @@ public:
         memory.share(stream->device).late = 0;
     }
 
+    /// Records an allocator's note about a block, and paints the block if no queued work uses it.
+    void note_block(const BlockNote& note) {
+        if (!watch.on || !follow(note)) return;
+        // A function in a stream may touch any memory, so blocks are painted only while no work is
+        // queued.
+        const bool all_idle =
+            std::ranges::all_of(scheduler.streams(), [](auto& stream) { return stream->idle(); });
+        const std::uintptr_t begin = begin_of(note);
+        if (!all_idle || memory.first_gap(begin, note.bytes) != begin + note.bytes) return;
+        if (note.kind == BlockNote::Kind::allocated) {
+            paint_fresh(options, note.address, note.bytes);
+        } else if (options.fill_patterns) {
+            std::memset(note.address, freed_byte, std::min(note.bytes, max_painted));
+        }
+    }
+
     const SimulationOptions options;
     mutable std::mutex mutex;
     Watch watch;
@@ -186,6 +219,29 @@ public:
     std::vector<std::vector<bool>> peers;  // [device][peer]: access is enabled
 
 private:
+    // Returns whether no queued work uses the block, so that it may be painted.
+    bool follow(const BlockNote& note) {
+        const std::shared_ptr<Stream> found = streams.find(note.device, note.stream);
+        // A stream that was destroyed has no clock; what the host has waited for counts instead.
+        const StreamName name = found == nullptr ? StreamName::host() : found->name;
+        const VectorClock& clock = found == nullptr ? watch.host : ordering.clock_of(*found);
+        const Capture* const capture = found == nullptr ? nullptr : found->capture.get();
+        switch (note.kind) {
+            case BlockNote::Kind::allocated:
+                return lifetimes.block_allocated(watch.operation("allocate block", name), note,
+                                                 name, clock,
+                                                 capture == nullptr ? 0 : capture->id());
+            case BlockNote::Kind::used:
+                lifetimes.block_used(watch.operation("record_use", name), note, name);
+                break;
+            case BlockNote::Kind::freed:
+                return lifetimes.block_freed(watch.operation("free block", name), note, clock);
+            case BlockNote::Kind::reusable:
+                lifetimes.block_reusable(watch.operation("block reusable", name), note, clock);
+                break;
+        }
+        return false;
+    }
     void admit(SimulatedCall call, int device) {
         if (Scheduler::at_work()) {
             throw DeviceError(DeviceStatus::failed, "called by a function of a stream");
@@ -220,11 +276,5 @@ private:
         return error.status();
     }
 };
-
-/// Records an allocator's note about a block, and paints the block if no queued work uses it.
-void note_block(Simulation& simulation, const BlockNote& note);
-
-/// Fills the start of newly allocated memory with NaNs if `fill_patterns` is set.
-void paint_fresh(const SimulationOptions& options, void* memory, std::size_t bytes) noexcept;
 
 }  // namespace tensorpool::device

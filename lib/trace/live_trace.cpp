@@ -14,8 +14,6 @@ namespace {
 
 using namespace trace;
 
-constexpr auto relaxed = std::memory_order_relaxed;
-
 template <class T>
 std::span<const std::byte> bytes_of(const T* first, std::size_t count) noexcept {
     return {reinterpret_cast<const std::byte*>(first), count * sizeof(T)};
@@ -34,68 +32,62 @@ struct LiveTrace::State {
     std::size_t names = 0;  // already reported, like the next
     std::size_t modules = 0;
 
-    bool find_rings();
-    void report_tables(const std::function<void(const TracePart&)>& use);
+    // Finds the rings of the requested recording. The process closes their descriptor when a
+    // recording ends.
+    bool find_rings() {
+        if (view.has_rings()) return true;
+        const std::uint64_t own = platform::own_name_of(process).number;
+        auto held = platform::memory_files_of(process, "tensorpool-rings");
+        for (auto& [descriptor, file] : held.files) {
+            RingView found;
+            if (found.open_rings(std::move(file)) || found.header().process.process != own)
+                continue;
+            view.take_rings_of(found);
+            return true;
+        }
+        return false;
+    }
+    void report_tables(const std::function<void(const TracePart&)>& use) {
+        if (!std::exchange(reported_process, true)) {
+            use({.kind = TraceChunkKind::process, .payload = bytes_of(&view.header().process, 1)});
+        }
+        if (const std::size_t now = view.names(); now > names) {
+            use({.kind = TraceChunkKind::names,
+                 .payload = bytes_of(view.name_table() + names, now - names)});
+            names = now;
+        }
+        if (const std::size_t now = view.modules(); now > modules) {
+            use({.kind = TraceChunkKind::modules,
+                 .payload = bytes_of(view.module_table() + modules, now - modules)});
+            modules = now;
+        }
+    }
     std::size_t report_entries(std::size_t ring, std::uint64_t until,
-                               const std::function<void(const TracePart&)>& use);
+                               const std::function<void(const TracePart&)>& use) {
+        const RingHead& head = view.head(ring);
+        Counter& tail = view.control().tails[ring];
+        std::uint64_t from = tail.load(relaxed);
+        if (until - from > ring_entries) {
+            fail_to_attach(process, AttachFailure::damaged,
+                           "ring " + std::to_string(ring) + " has " + std::to_string(until - from) +
+                               " entries to read; expected " + std::to_string(ring_entries) +
+                               " at most");
+        }
+        const std::size_t count = until - from;
+        while (from != until) {
+            const std::size_t begin = from % ring_entries;
+            const std::size_t piece = std::min<std::size_t>(until - from, ring_entries - begin);
+            use({.kind = TraceChunkKind::entries,
+                 .ring = static_cast<std::uint32_t>(ring),
+                 .dropped = head.dropped.load(relaxed),
+                 .payload = bytes_of(view.entries(ring) + begin, piece)});
+            from += piece;
+            // Pairs with the writer's acquire: entries are read before they may be overwritten.
+            tail.store(from, std::memory_order_release);
+        }
+        return count;
+    }
 };
-
-// Finds the rings of the requested recording. The process closes their descriptor when a recording
-// ends.
-bool LiveTrace::State::find_rings() {
-    if (view.has_rings()) return true;
-    const std::uint64_t own = platform::own_name_of(process).number;
-    auto held = platform::memory_files_of(process, "tensorpool-rings");
-    for (auto& [descriptor, file] : held.files) {
-        RingView found;
-        if (found.open_rings(std::move(file)) || found.header().process.process != own) continue;
-        view.take_rings_of(found);
-        return true;
-    }
-    return false;
-}
-
-void LiveTrace::State::report_tables(const std::function<void(const TracePart&)>& use) {
-    if (!std::exchange(reported_process, true)) {
-        use({.kind = TraceChunkKind::process, .payload = bytes_of(&view.header().process, 1)});
-    }
-    if (const std::size_t now = view.names(); now > names) {
-        use({.kind = TraceChunkKind::names,
-             .payload = bytes_of(view.name_table() + names, now - names)});
-        names = now;
-    }
-    if (const std::size_t now = view.modules(); now > modules) {
-        use({.kind = TraceChunkKind::modules,
-             .payload = bytes_of(view.module_table() + modules, now - modules)});
-        modules = now;
-    }
-}
-
-std::size_t LiveTrace::State::report_entries(std::size_t ring, std::uint64_t until,
-                                             const std::function<void(const TracePart&)>& use) {
-    const RingHead& head = view.head(ring);
-    Counter& tail = view.control().tails[ring];
-    std::uint64_t from = tail.load(relaxed);
-    if (until - from > ring_entries) {
-        fail_to_attach(process, AttachFailure::damaged,
-                       "ring " + std::to_string(ring) + " has " + std::to_string(until - from) +
-                           " entries to read; expected " + std::to_string(ring_entries) +
-                           " at most");
-    }
-    const std::size_t count = until - from;
-    while (from != until) {
-        const std::size_t begin = from % ring_entries;
-        const std::size_t piece = std::min<std::size_t>(until - from, ring_entries - begin);
-        use({.kind = TraceChunkKind::entries,
-             .ring = static_cast<std::uint32_t>(ring),
-             .dropped = head.dropped.load(relaxed),
-             .payload = bytes_of(view.entries(ring) + begin, piece)});
-        from += piece;
-        // Pairs with the writer's acquire: entries are read before they may be overwritten.
-        tail.store(from, std::memory_order_release);
-    }
-    return count;
-}
 
 LiveTrace::LiveTrace(std::unique_ptr<State> state) noexcept : state_(std::move(state)) {}
 LiveTrace::LiveTrace(LiveTrace&&) noexcept = default;

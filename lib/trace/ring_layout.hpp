@@ -22,6 +22,8 @@ namespace tensorpool::trace {
 
 using detail::Counter;
 
+inline constexpr auto relaxed = std::memory_order_relaxed;
+
 inline constexpr std::uint64_t rings_magic = 0x73676e6972707465;  // "etprings" in memory
 inline constexpr std::uint64_t rings_version = 2;
 

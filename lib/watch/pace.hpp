@@ -2,6 +2,7 @@
 
 #include <array>
 #include <atomic>
+#include <utility>
 
 #include "base/random_distance.hpp"
 
@@ -41,6 +42,10 @@ struct Countdown {
     }
 };
 
+inline double average(double mean, double value) noexcept {
+    return (7 * mean + value) / 8;
+}
+
 /// How much of each thread's time the blocks of a watcher may take.
 struct Terms {
     /// The share of the time that they take on average.
@@ -63,7 +68,22 @@ struct SharedPace {
     /// Relaxed: an estimate.
     std::atomic<double> rate = 0;
 };
-SharedPace& process_pace() noexcept;
+inline constinit SharedPace the_process_pace;
+
+inline SharedPace& process_pace() noexcept {
+    return the_process_pace;
+}
+
+// Beyond it, blocks take more than the share. Only requests for blocks that are not touched come so
+// fast.
+inline constexpr double max_mean = 0x1p36;
+
+inline constexpr double max_debt_ns = 1e9;
+
+// A thread may wait, or work without pools, for hours; and free the blocks of many others.
+inline constexpr double max_elapsed_ns = 1e9;
+
+inline constexpr double kept = 0.75;
 
 /// The pace of the watchers of one thread, over all of its caches. It measures how fast the thread
 /// requests bytes and what the blocks of each watcher cost, their frees included, and draws
@@ -83,7 +103,6 @@ public:
         shared_ = &shared;
     }
 
-    /// Counts bytes of requests.
     void pass(std::int64_t bytes) noexcept { passed_ += static_cast<double>(bytes); }
     /// Whether a thread that did not measure its rate yet has requested enough for that.
     bool lacks_rate() const noexcept {
@@ -93,7 +112,20 @@ public:
         return !has_looked_ || ++blocks_ % terms.blocks_per_look == 0;
     }
     /// Measures the rate, and gives all watchers the time that has passed.
-    void look(std::uint64_t now) noexcept;
+    void look(std::uint64_t now) noexcept {
+        const std::uint64_t before = std::exchange(looked_, now);
+        const double passed = std::exchange(passed_, 0);
+        has_looked_ = true;
+        if (now <= before) return;
+        const double elapsed = std::min(static_cast<double>(now - before), max_elapsed_ns);
+        bytes_ = kept * bytes_ + passed;
+        time_ = kept * time_ + elapsed;
+        const double more = std::min(4 * elapsed, more_at_first_ns_);
+        more_at_first_ns_ -= more;
+        for (Account& account : accounts_) account.saved_ns += elapsed + more;
+        const double known = shared_->rate.load(std::memory_order_relaxed);
+        shared_->rate.store(std::max(bytes_ / time_, kept * known), std::memory_order_relaxed);
+    }
 
     /// Returns whether the watcher may take a block that costs at least `cost_ns` now.
     bool may_take(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
@@ -103,10 +135,33 @@ public:
         return account.saved_ns >= account.wanted_ns;
     }
     /// Counts what the allocation of a block cost, or its free.
-    void count(unsigned watcher, const Terms& terms, double cost_ns) noexcept;
-    void count_free(unsigned watcher, double cost_ns) noexcept;
+    void count(unsigned watcher, const Terms& terms, double cost_ns) noexcept {
+        Account& account = accounts_[watcher];
+        account.saved_ns -= cost_ns / terms.share;
+        account.cost_ns = average(cost_of(account, terms), cost_ns);
+    }
+    void count_free(unsigned watcher, double cost_ns) noexcept {
+        Account& account = accounts_[watcher];
+        if (account.share == 0) return;
+        account.saved_ns -= cost_ns / account.share;
+        account.free_cost_ns = average(account.free_cost_ns, cost_ns);
+    }
     /// Sets the watcher's next distance. Its mean is at least `least`, in bytes.
-    void set(Distance& distance, unsigned watcher, const Terms& terms, double least) noexcept;
+    void set(Distance& distance, unsigned watcher, const Terms& terms, double least) noexcept {
+        Account& account = accounts_[watcher];
+        const double time = time_of_block(account, terms);
+        account.share = terms.share;
+        account.saved_ns = std::clamp(account.saved_ns, -max_debt_ns,
+                                      std::max(terms.max_saved * time, account.wanted_ns));
+        const double need = std::max(1 - account.saved_ns / (terms.enough * time), terms.haste);
+        const double rate =
+            time_ != 0 ? bytes_ / time_ : shared_->rate.load(std::memory_order_relaxed);
+        distance.mean = std::max(std::min(rate * time * need, max_mean), least);
+        distance.left = random_.next(distance.mean);
+        // Distances have no memory: one that is cut short is as random as any other.
+        if (has_looked_ || distance.left <= look_after_bytes) return;
+        distance = {.left = look_after_bytes};
+    }
 
 private:
     static constexpr std::int64_t look_after_bytes = std::int64_t{4} << 20;

@@ -1,4 +1,4 @@
-#include "blocks/bucket_depot.hpp"
+#include "blocks/magazine_pair.hpp"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/alignment.hpp"
-#include "blocks/bucket_depot.hpp"
+#include "blocks/magazine_pair.hpp"
 #include "blocks/pool_parts.hpp"
 #include "platform/platform.hpp"
 #include "support/child_process.hpp"

@@ -4,7 +4,7 @@
 
 #include <tensorpool/budget.hpp>
 
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 #include "limits/charged.hpp"
 #include "support/waits_for_lock_linux.hpp"
 

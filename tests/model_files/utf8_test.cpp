@@ -1,4 +1,4 @@
-#include "models/byte_reader.hpp"
+#include "models/model_contents.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// A model of a thread's cache of a marked set (blocks/magazine_pair.hpp, blocks/marked_set.cpp):
+// A model of a thread's cache of a marked set (blocks/magazine_pair.hpp, blocks/marked_set.hpp):
 // the thread charges free blocks of its magazine to its budget and exposes them to its inline path,
 // while another thread takes all blocks back. The test explores every order of the steps of both
 // threads, and every time at which a store of the owner leaves its processor's store buffer.

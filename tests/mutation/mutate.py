@@ -3,9 +3,10 @@
 
 usage: mutate.py [--each N] [--seed N] [--only FOLDER[:N,N...]] [--quick] [--after LOG]
 
-A mutant is a source of lib/pages, lib/watch, lib/blocks, lib/kinds, lib/pool, lib/arena or lib/context with one change. It is compiled,
-linked into the tests of its layer and those above, and killed by the first program that fails, stops
-or does not end. Mutants that do not compile or compile to the same machine code are replaced by
+A mutant is a source or a header of lib/pages, lib/watch, lib/blocks, lib/kinds, lib/pool, lib/arena or lib/context with one
+change. It is compiled, linked into the tests of its layer and those above, and killed by the first program that fails, stops
+or does not end. This build inlines no function, so the functions of a changed header, which is linked first, replace all
+others of their names. Mutants that do not compile or compile to the same machine code are replaced by
 others. --each is the number of mutants of each folder that count. --quick runs
 the first of their programs only. With --after, those that an earlier run
 of the same sources killed or left out are not tried again. Builds in build/mutation.
@@ -72,7 +73,7 @@ def build():
     for library in (BUILD / "tests/pool").glob("libtensorpool_for_plugin*"):
         library.unlink()
     subprocess.run(["cmake", "-S", ROOT, "-B", BUILD, "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
-                    "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG"]
+                    "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_CXX_FLAGS_RELEASE=-O1 -DNDEBUG -fno-inline"]
                    + ["-DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld"] * bool(shutil.which("ld.lld"))
                    + [f"-DTENSORPOOL_BUILD_{part}=OFF" for part in OFF],
                    check=True, stdout=subprocess.DEVNULL)
@@ -85,7 +86,7 @@ def build():
 def candidates(folder, seed):
     """Yields mutants of the folder without end of its files: one of each file, then the next."""
     choice = random.Random(f"{seed}:{folder}")
-    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "lib" / folder).rglob("*.cpp"))
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "lib" / folder).rglob("*.[ch]pp"))
     choice.shuffle(files)
     left = {file: sites((ROOT / file).read_text(), choice) for file in files}
     number = 0
@@ -96,6 +97,26 @@ def candidates(folder, seed):
                 yield Mutant(folder, number, file, *left[file].pop())
 
 
+def compile_header(mutant, commands, place):
+    """Returns the object with the functions of a changed header, or the result; and None: it replaces no object."""
+    name = pathlib.Path(mutant.file).relative_to("lib")
+    changed = place / "lib" / name
+    changed.parent.mkdir(parents=True)
+    changed.write_text(mutant.content)
+    source = place / "header.cpp"
+    source.write_text(f'#include "{name}"\n')
+    user = next(file for file in sorted(commands) if file.startswith(str(ROOT / "lib" / mutant.folder)))
+    directory, command = commands[user]
+    objects = []
+    for folder in (changed.parents[len(name.parts) - 1], ROOT / "lib"):
+        objects.append(place / f"header_{len(objects)}.o")
+        options = [f"-I{folder}", "-w", "-fkeep-inline-functions", "-o", str(objects[-1]), "-c", str(source)]
+        if subprocess.run([command[0]] + options[:1] + command[1:command.index("-o")] + options[1:], cwd=directory,
+                          stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            return "does not compile", None
+    return "same code" if objects[0].read_bytes() == objects[1].read_bytes() else objects[0], None
+
+
 def compile_mutant(mutant, commands, place, earlier):
     """Returns the mutant, its object or result, and the original object."""
     known = earlier.get(f"{mutant.folder}:{mutant.number}", "survived")
@@ -103,6 +124,8 @@ def compile_mutant(mutant, commands, place, earlier):
         return mutant, known, None
     source = place / str(mutant.number) / pathlib.Path(mutant.file).name
     source.parent.mkdir(exist_ok=True)
+    if mutant.file.endswith(".hpp"):
+        return mutant, *compile_header(mutant, commands, source.parent)
     source.write_text(mutant.content)
     directory, command = commands[str(ROOT / mutant.file)]
     original = pathlib.Path(directory) / command[command.index("-o") + 1]

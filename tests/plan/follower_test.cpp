@@ -1,4 +1,4 @@
-#include "plan/follower.hpp"
+#include "plan/pool_requests.hpp"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,6 @@
 
 #include <tensorpool/planned_arena.hpp>
 
-#include "plan/follower.hpp"
 #include "plan/pool_requests.hpp"
 #include "plan/served_plan.hpp"
 

@@ -1,5 +1,5 @@
 #include "rest/stash_state.hpp"
-#include "rest/slab.hpp"
+#include "rest/spill_store.hpp"
 
 #include <gtest/gtest.h>
 

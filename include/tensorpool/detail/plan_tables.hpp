@@ -21,7 +21,7 @@
 /// Rule 1: a buffer is handed out only at its turn, and only if every buffer that shares a byte
 /// with it is free or passed. Rule 2: rule 1 holds if all predecessors are free. If some are
 /// passed, the same must hold for their predecessors, and so on, as far as these share bytes with
-/// the buffer (`plan/follower.hpp`).
+/// the buffer (`plan/pool_requests.hpp`).
 ///
 /// Proof that rule 2 implies rule 1. Take a byte of s, and the predecessor b of s that has it.
 /// Between the turn of b and that of s, no buffer with this byte has its turn, so none is handed

@@ -26,17 +26,17 @@ public:
     /// Makes an event of the runtime's device with these properties.
     explicit DeviceEvent(Runtime& runtime, EventFlags flags = EventFlags::none);
     /// Destroys the event.
-    ~DeviceEvent();
+    ~DeviceEvent() = default;
     /// Takes the event of `other`, which then has none.
-    DeviceEvent(DeviceEvent&& other) noexcept;
+    DeviceEvent(DeviceEvent&& other) noexcept = default;
     /// Destroys the present event and takes the event of `other`, which then has none.
-    DeviceEvent& operator=(DeviceEvent&& other) noexcept;
+    DeviceEvent& operator=(DeviceEvent&& other) noexcept = default;
     DeviceEvent(const DeviceEvent&) = delete;
     DeviceEvent& operator=(const DeviceEvent&) = delete;
 
     /// Returns the backend's handle; nullptr for a moved-from object, of which no other function
     /// may be called.
-    EventHandle handle() const noexcept { return event_; }
+    EventHandle handle() const noexcept { return event_.get(); }
     /// Returns the event's device.
     Device device() const noexcept;
     /// Returns the event's properties.
@@ -61,7 +61,7 @@ private:
     friend class DeviceStream;
 
     std::shared_ptr<device::RuntimeCore> core_;
-    EventHandle event_ = nullptr;
+    std::shared_ptr<std::remove_pointer_t<EventHandle>> event_;
     EventFlags flags_ = EventFlags::none;
 };
 

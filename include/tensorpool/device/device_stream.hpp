@@ -19,19 +19,19 @@ public:
     /// Waits until the stream's work is done, so that memory allocated for it can serve others.
     /// Blocks still in use then belong to the default stream, and operations of their handles
     /// become its work.
-    ~DeviceStream();
+    ~DeviceStream() = default;
     /// Takes the stream of `other`, which then has none.
-    DeviceStream(DeviceStream&& other) noexcept;
+    DeviceStream(DeviceStream&& other) noexcept = default;
     /// Ends the present stream and takes the stream of `other`, which then has none.
-    DeviceStream& operator=(DeviceStream&& other) noexcept;
+    DeviceStream& operator=(DeviceStream&& other) noexcept = default;
     DeviceStream(const DeviceStream&) = delete;
     DeviceStream& operator=(const DeviceStream&) = delete;
 
     /// Returns the backend's handle; nullptr for a moved-from object, of which no other function
     /// may be called.
-    StreamHandle handle() const noexcept { return stream_; }
+    StreamHandle handle() const noexcept { return stream_.get(); }
     /// Returns the backend's handle, so that a stream can be passed where a handle is expected.
-    operator StreamHandle() const noexcept { return stream_; }
+    operator StreamHandle() const noexcept { return stream_.get(); }
     /// Returns the stream's device.
     Device device() const noexcept;
 
@@ -55,7 +55,7 @@ private:
     friend class CurrentStreamScope;
 
     std::shared_ptr<device::RuntimeCore> core_;
-    StreamHandle stream_ = nullptr;
+    std::shared_ptr<std::remove_pointer_t<StreamHandle>> stream_;
 };
 
 }  // namespace tensorpool

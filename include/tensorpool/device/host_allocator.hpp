@@ -10,7 +10,7 @@
 namespace tensorpool {
 
 namespace device {
-class HostBlocks;
+struct HostBlocks;
 }
 
 /// Allocates the CPU's memory, and ordinary host memory for other devices' runtimes.

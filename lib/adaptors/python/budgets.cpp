@@ -5,8 +5,6 @@
 
 #include <tensorpool/budget.hpp>
 
-#include "adaptors/python/numpy_memory.hpp"
-
 namespace tensorpool::python {
 namespace {
 
@@ -58,11 +56,6 @@ const ModulePart part([](py::module_& module) {
     py::class_<OpenBudgetScope>(module, "OpenBudgetScope")
         .def(py::init<Budget&>())
         .def("end", &OpenBudgetScope::end);
-    module.def("take_refusal", [] {
-        const py::bytes text(last_refusal());
-        forget_refusal();
-        return text;
-    });
 });
 
 }  // namespace

@@ -1,6 +1,6 @@
 // The extension module _tensorpool, on which tensorpool/__init__.py is built.
 
-#include <pybind11/pybind11.h>
+#include "adaptors/python/module_part.hpp"
 
 #include <optional>
 
@@ -9,19 +9,10 @@
 #include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/timeline.hpp>
 
-#include "adaptors/python/module_part.hpp"
-#include "adaptors/python/numpy_memory.hpp"
-
 namespace tensorpool::python {
 namespace {
 
 namespace py = pybind11;
-
-// Takes a new reference; throws the pending Python exception if it is null.
-py::object owned(PyObject* object) {
-    if (object == nullptr) throw py::error_already_set();
-    return py::reinterpret_steal<py::object>(object);
-}
 
 // Returns bytes, because names may not be valid UTF-8. Python replaces the invalid parts.
 py::bytes snapshot_json() {
@@ -69,15 +60,6 @@ private:
 
 PYBIND11_MODULE(_tensorpool, module) {
     module.doc() = "Internal module of the package tensorpool; use the package.";
-    module.attr("handler") = py::reinterpret_borrow<py::object>(numpy_handler());
-    module.def("is_numpy_enabled", [] {
-        const int enabled = is_numpy_enabled();
-        if (enabled < 0) throw py::error_already_set();
-        return enabled != 0;
-    });
-    module.def("set_numpy_handler",
-               [](const py::object& wanted) { return owned(set_numpy_handler(wanted.ptr())); });
-    module.def("set_huge_pages", set_huge_pages);
     module.def("snapshot_json", snapshot_json);
     module.def("mark_timeline", [](const std::string& text) { mark_timeline(text); });
     module.def("trim", trim);

@@ -1,4 +1,4 @@
-#include "adaptors/python/numpy_memory.hpp"
+#include "adaptors/python/module_part.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,6 +12,11 @@
 
 #include "platform/platform.hpp"
 
+// Makes NumPy's arrays take memory from the global pool, by NEP 49
+// (https://numpy.org/neps/nep-0049.html). NumPy may call the functions that allocate and free
+// without the interpreter's lock, so they touch no Python object, and any thread may call them. No
+// exception leaves them: after nullptr, NumPy raises a MemoryError.
+//
 // NumPy caches freed small blocks only in its own handler, so these functions compete with that
 // cache. Blocks up to 64 KiB therefore take the pool's inline path in both directions. An array of
 // 8 bytes takes 67 ns, compared to 66 ns with NumPy's own handler and 79 ns if every call took the
@@ -19,6 +24,8 @@
 
 namespace tensorpool::python {
 namespace {
+
+namespace py = pybind11;
 
 /// The size from which on NumPy's own handler requests huge pages (NumPy 1.24, _npy_alloc_cache).
 /// Fewer page faults are half of the gain: workload E of perf/workloads takes a tenth less user
@@ -57,12 +64,7 @@ void* allocate_slowly(std::size_t bytes) noexcept {
     return block;
 }
 
-}  // namespace
-
-void set_huge_pages(bool wanted) noexcept {
-    requests_huge_pages.store(wanted, std::memory_order_relaxed);
-}
-
+// A request for 0 bytes gets a block too.
 void* allocate(void*, std::size_t bytes) noexcept {
     bytes = at_least_one(bytes);
     const unsigned bucket = detail::bucket_of(bytes);
@@ -95,14 +97,6 @@ void* reallocate(void*, void* block, std::size_t bytes) noexcept {
         [&] { return pool.reallocate(block, pool.usable_size(block), at_least_one(bytes)); });
 }
 
-const char* last_refusal() noexcept {
-    return refusal.data();
-}
-
-void forget_refusal() noexcept {
-    refusal[0] = '\0';
-}
-
 // The size that NumPy passes is not always the requested one: an array resized to no elements
 // requests one element and frees 1 byte (NumPy 1.24, PyArray_Resize and array_dealloc), and NEP 49
 // mentions such cases. So the page map determines the size. Only the pool may report that a pointer
@@ -117,7 +111,6 @@ void deallocate(void*, void* block, std::size_t) noexcept {
         bucket < detail::bucket_count && detail::bucket_bytes(bucket) == usable;
     return is_of_bucket ? pool.deallocate(block, usable) : pool.deallocate(block);
 }
-namespace {
 
 PyDataMem_Handler handler = {"tensorpool",
                              1,
@@ -137,32 +130,59 @@ bool has_numpy() {
     return false;
 }
 
-}  // namespace
-
-PyObject* numpy_handler() noexcept {
-    // Never freed. A second interpreter that imports the module shares it: a capsule holds no
-    // object.
+/// Returns the capsule for PyDataMem_SetHandler: always the same object, which is never freed,
+/// because each array made with it needs it. A second interpreter that imports the module shares
+/// it: a capsule holds no object.
+py::handle numpy_handler() {
     static PyObject* const capsule = PyCapsule_New(&handler, capsule_name, nullptr);
     return capsule;
 }
 
-int is_numpy_enabled() {
-    if (PyArray_API == nullptr) return 0;  // the handler was never set
-    PyObject* const present = PyDataMem_GetHandler();
-    if (present == nullptr) return -1;
-    Py_DECREF(present);
-    return present == numpy_handler() ? 1 : 0;
+// Takes a new reference; throws the pending Python exception if it is null.
+py::object owned(PyObject* object) {
+    if (object == nullptr) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(object);
 }
 
-PyObject* set_numpy_handler(PyObject* wanted) {
-    if (!has_numpy()) return nullptr;
-    if (PyCapsule_IsValid(wanted, capsule_name) == 0) {
+/// Returns whether an array made in the present context comes from the pool. Needs no NumPy.
+bool is_numpy_enabled() {
+    return PyArray_API != nullptr && owned(PyDataMem_GetHandler()).is(numpy_handler());
+}
+
+/// Sets the handler of the present context and returns the previous one. Raises ImportError without
+/// NumPy, RuntimeError if NumPy is older than the one that this was compiled with, and ValueError
+/// if `wanted` is no handler.
+py::object set_numpy_handler(const py::object& wanted) {
+    if (!has_numpy()) throw py::error_already_set();
+    if (PyCapsule_IsValid(wanted.ptr(), capsule_name) == 0) {
         PyErr_Format(PyExc_ValueError,
-                     "tensorpool: set_numpy_handler: got %R, expected a capsule named %s", wanted,
-                     capsule_name);
-        return nullptr;
+                     "tensorpool: set_numpy_handler: got %R, expected a capsule named %s",
+                     wanted.ptr(), capsule_name);
+        throw py::error_already_set();
     }
-    return PyDataMem_SetHandler(wanted);
+    return owned(PyDataMem_SetHandler(wanted.ptr()));
 }
 
+/// Returns the text of the calling thread's last request that the pool refused, and forgets it.
+py::bytes take_refusal() {
+    const py::bytes text(refusal.data());
+    refusal[0] = '\0';
+    return text;
+}
+
+/// Sets whether large arrays that need not be zero request huge pages, as NumPy's own handler does
+/// depending on its setting. Initially they do not.
+void set_huge_pages(bool is_wanted) {
+    requests_huge_pages.store(is_wanted, std::memory_order_relaxed);
+}
+
+const ModulePart part([](py::module_& module) {
+    module.attr("handler") = numpy_handler();
+    module.def("is_numpy_enabled", is_numpy_enabled);
+    module.def("set_numpy_handler", set_numpy_handler);
+    module.def("set_huge_pages", set_huge_pages);
+    module.def("take_refusal", take_refusal);
+});
+
+}  // namespace
 }  // namespace tensorpool::python

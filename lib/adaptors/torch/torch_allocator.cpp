@@ -11,6 +11,11 @@
 namespace tensorpool {
 namespace {
 
+constinit std::mutex mutex;
+// The allocator to register again, and the priority to use: PyTorch ignores a lower one.
+constinit c10::Allocator* allocator_before = nullptr;
+constinit std::uint8_t priority_in_force = 0;
+
 constexpr std::size_t max_pools = 16;
 
 // The pool of each deleter. An entry is written before the first block is allocated, so a thread
@@ -51,6 +56,10 @@ std::size_t take_index(MemoryPool& pool) {
                 " bytes. ", reason);
 }
 
+int one_if(bool (*call)()) noexcept try { return call() ? 1 : 0; } catch (...) {
+    return 0;
+}
+
 }  // namespace
 
 PooledTorchAllocator::PooledTorchAllocator(MemoryPool& pool)
@@ -74,15 +83,6 @@ c10::DataPtr PooledTorchAllocator::allocate(std::size_t bytes) const {
 c10::DeleterFnPtr PooledTorchAllocator::raw_deleter() const {
     return deleters[index_];
 }
-
-namespace {
-
-constinit std::mutex mutex;
-// The allocator to register again, and the priority to use: PyTorch ignores a lower one.
-constinit c10::Allocator* allocator_before = nullptr;
-constinit std::uint8_t priority_in_force = 0;
-
-}  // namespace
 
 PooledTorchAllocator& global_torch_allocator() {
     static PooledTorchAllocator& allocator = *new PooledTorchAllocator(get_global_memory_pool());
@@ -114,35 +114,23 @@ bool torch_is_enabled() {
 
 }  // namespace tensorpool
 
-namespace {
-
-int one_if(bool (*call)()) noexcept {
-    try {
-        return call() ? 1 : 0;
-    } catch (...) {
-        return 0;
-    }
-}
-
-}  // namespace
-
 // The functions that the Python package calls through ctypes. No exception leaves them.
 extern "C" {
 
 /// Makes PyTorch's CPU tensors come from the global pool. Returns 1 if they do now, and 0 if an
 /// allocator of a higher priority is registered or there is no memory.
 TENSORPOOL_API int tensorpool_torch_enable() {
-    return one_if([] { return tensorpool::enable_torch(); });
+    return tensorpool::one_if([] { return tensorpool::enable_torch(); });
 }
 
 /// Restores the allocator that was registered before. Returns 1 if it did, otherwise 0.
 TENSORPOOL_API int tensorpool_torch_disable() {
-    return one_if(tensorpool::disable_torch);
+    return tensorpool::one_if(tensorpool::disable_torch);
 }
 
 /// Returns 1 if a CPU tensor that is made now comes from the global pool, otherwise 0.
 TENSORPOOL_API int tensorpool_torch_is_enabled() {
-    return one_if(tensorpool::torch_is_enabled);
+    return tensorpool::one_if(tensorpool::torch_is_enabled);
 }
 
 /// Returns an address in the libc10 that this library is linked to.

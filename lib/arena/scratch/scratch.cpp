@@ -135,7 +135,7 @@ std::size_t Scratch::capacity() const noexcept {
 }
 
 ArenaStatistics Scratch::statistics() const noexcept {
-    return state_->statistics();
+    return statistics::statistics_of(*state_->record);
 }
 
 using base::add_line;

@@ -121,10 +121,6 @@ void ScratchState::show_quick_path(bool shown) noexcept {
     scratch_.quick_bytes_.store(shown ? bytes : 0, std::memory_order_relaxed);
 }
 
-ArenaStatistics ScratchState::statistics() const noexcept {
-    return statistics::statistics_of(*record);
-}
-
 void ScratchState::set_buffer(std::span<std::byte> buffer) {
     chunks.set_buffer(buffer.data(), buffer.data() + buffer.size());
     totals.capacity_bytes.store(buffer.size(), std::memory_order_relaxed);
@@ -284,6 +280,66 @@ std::size_t ScratchState::trim() noexcept {
     return bytes;
 }
 
+const SourceFunctions ScratchState::handle_functions = {
+    .name = "scratch",
+    .give_back =
+        [](void* scratch, const HeldBlock& block) {
+            static_cast<ScratchState*>(scratch)->end_handle(block);
+        },
+    .give_up =
+        [](void* scratch, const HeldBlock& block) {
+            static_cast<ScratchState*>(scratch)->handles_.forget(block);
+        },
+};
+
+void ScratchState::release_to(std::size_t chunk, std::size_t used) noexcept {
+    scratch_.raise_high();
+    events::record_offset(TraceAction::scratch_release, number, used);
+    go_back_to(chunk, used);
+    add(record->words.releases, 1);
+    history.add(used);
+}
+
+HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
+    handles_.push({.used_before = scratch_.used(),
+                   .chunk = scratch_.chunk_,
+                   .scope = scratch_.scope(),
+                   .releases = history.count(),
+                   .thread = std::this_thread::get_id()});
+    void* address = nullptr;
+    try {
+        address = scratch_.allocate(bytes, alignment);
+    } catch (...) {
+        handles_.pop();
+        throw;
+    }
+    if (address == nullptr) {
+        handles_.pop();
+        return {};
+    }
+    arena::ScratchHandle& handle = handles_.last();
+    handle.block = address;
+    handle.used_after = scratch_.used();
+    return {address, bytes, BlockOwner(link_, handle.serial, alignment)};
+}
+
+void ScratchState::end_handle(const HeldBlock& block) noexcept {
+    const char* const misuse =
+        handles_.misuse_of(block, scratch_.scope(), scratch_.used(), history);
+    if (misuse != nullptr) {
+        events::stop_at_misuse(
+            {.kind = events::MisuseKind::scope_order,
+             .pointer = block.address,
+             .size = block.bytes,
+             .owner = name()},
+            "the end of a handle: scratch of %s: the handle owns the block of %zu B at %p, but %s",
+            name(), block.bytes, block.address, misuse);
+    }
+    const arena::ScratchHandle handle = handles_.pop();
+    release_to(handle.chunk, handle.used_before);
+    if (scratch_.unsettled_ && scratch_.scope() == outside && scratch_.used() == 0) settle();
+}
+
 }  // namespace tensorpool::detail
 
 namespace tensorpool {
@@ -294,6 +350,10 @@ constinit thread_local Scratch* local_scratch TENSORPOOL_INITIAL_EXEC = nullptr;
 
 }  // namespace abi_2
 }  // namespace detail
+
+HeldBlock Scratch::hold(std::size_t bytes, std::size_t alignment) {
+    return state_->hold(bytes, alignment);
+}
 
 namespace arena {
 namespace {

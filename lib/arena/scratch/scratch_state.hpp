@@ -1,5 +1,7 @@
 #pragma once
 
+#include <algorithm>
+#include <iterator>
 #include <thread>
 #include <unordered_map>
 
@@ -11,6 +13,7 @@
 #include "arena/release_history.hpp"
 #include "base/never_destroyed.hpp"
 #include "base/registry.hpp"
+#include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 
 namespace tensorpool::detail {
@@ -110,7 +113,6 @@ public:
     void go_on(std::size_t below) noexcept { chunks_[++present_].below = below; }
     /// Marks all blocks above this position as freed, for a memory tool.
     void mark_freed_above(std::size_t chunk, std::size_t used) const noexcept;
-    /// Makes the chunk `number` the present one.
     void go_back_to(std::size_t number) noexcept { present_ = number; }
     /// Gives the present chunk back to the system; the next one replaces it. REQUIRES: there is a
     /// next chunk.
@@ -146,11 +148,22 @@ struct ScratchHandle {
     std::thread::id thread;
 };
 
-/// The handles of a scratch that have not ended, the last one made on top.
+/// The handles (PooledAllocation) of a scratch that have not ended, the last one made on top: they
+/// end in reverse order within their scope.
+///
+/// A block may lie where the block of a handle that outlived its memory lay. A serial number tells
+/// the two apart; the handle's BlockOwner keeps it in place of the number of releases.
 class ScratchHandles {
 public:
     /// Adds a handle whose block begins at `used_before`, and gives it a serial number.
-    void push(const ScratchHandle& handle);
+    void push(const ScratchHandle& handle) {
+        // The memory of these was released before their handles ended, which their ends will
+        // report.
+        while (!handles_.empty() && handles_.back().used_before >= handle.used_before)
+            handles_.pop_back();
+        handles_.push_back(handle);
+        handles_.back().serial = ++last_serial_;
+    }
     ScratchHandle& last() noexcept { return handles_.back(); }
     ScratchHandle pop() noexcept {
         const ScratchHandle last = handles_.back();
@@ -165,11 +178,36 @@ public:
     /// Returns why the end of the handle that owns `block` is misuse in `scope`, with `used` bytes
     /// in use; nullptr if it is not.
     const char* misuse_of(const HeldBlock& block, std::uint64_t scope, std::size_t used,
-                          const ReleaseHistory& history) const noexcept;
+                          const ReleaseHistory& history) const noexcept {
+        const auto found = find(block);
+        if (found == handles_.rend()) {
+            return "its memory was released before; expected it to end before its ScratchScope";
+        }
+        if (found->thread != std::this_thread::get_id()) {
+            return "it belongs to another thread; expected it to end on its own";
+        }
+        if (found->scope != scope) {
+            return "its ScratchScope is not the innermost one; expected it to end in its scope";
+        }
+        if (history.went_below(found->used_after, found->releases)) {
+            return "its memory was released before; expected it to end before the release";
+        }
+        if (found != handles_.rbegin())
+            return "a handle made after it has not ended; expected reverse order";
+        if (found->used_after != used) {
+            return "memory allocated after it is in use; expected it to be the last";
+        }
+        return nullptr;
+    }
 
 private:
     using Handles = std::vector<ScratchHandle>;
-    Handles::const_reverse_iterator find(const HeldBlock& block) const noexcept;
+    Handles::const_reverse_iterator find(const HeldBlock& block) const noexcept {
+        const std::uint64_t serial = block.owner.releases();
+        return std::find_if(handles_.rbegin(), handles_.rend(), [&](const auto& handle) {
+            return handle.block == block.address && handle.serial == serial;
+        });
+    }
 
     std::uint64_t last_serial_ = 0;
     Handles handles_;
@@ -190,7 +228,6 @@ public:
     Scratch& scratch() const noexcept { return scratch_; }
     const char* name() const noexcept { return name_.c_str(); }
 
-    ArenaStatistics statistics() const noexcept;
     std::size_t capacity() const noexcept {
         return totals.capacity_bytes.load(std::memory_order_relaxed);
     }

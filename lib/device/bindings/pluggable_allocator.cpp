@@ -1,7 +1,7 @@
 #include <tensorpool/device/pluggable_allocator.h>
 
 #include "adaptors/c_calls.hpp"
-#include "device/runtime/runtime_registry.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool::adaptors {
 namespace {

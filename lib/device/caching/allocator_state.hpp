@@ -86,7 +86,6 @@ public:
     } catch (...) {
         return false;  // no memory for the new list
     }
-    /// Writes the names of the callbacks into the report of a failure.
     void add_callback_names(DeviceAllocationFailure& failure) const noexcept {
         const std::shared_ptr<const Callbacks> all = callbacks();
         if (!all) return;
@@ -145,7 +144,6 @@ public:
     void losing(const void* address, std::size_t bytes) const noexcept {
         events::record(TraceAction::slab_end, record_.id(), address, bytes);
     }
-    /// A request failed.
     void refused(std::size_t bytes) const noexcept {
         events::record(TraceAction::refuse, record_.id(), nullptr, bytes);
     }
@@ -298,16 +296,24 @@ struct SlabAllocator {
         growing_bytes += bytes;
         return true;
     }
-    /// Ends a growth for which `bytes` were set aside, and counts the `got` bytes that the device
-    /// gave.
+    /// Ends a growth for which `bytes` were set aside. Counts the `got` bytes that the device gave,
+    /// and enters them on the timeline.
     void end_growth(std::size_t bytes, std::size_t got) noexcept {
         growing_bytes -= bytes;
-        if (got != 0) totals.count_growth(got);
         budget.refund(bytes - got);
+        if (got == 0) return;
+        totals.count_growth(got);
+        record.note_capacity();
+        events::write_entry(EntryKind::growth, LimitKind::none, got, name);
     }
     void count_give_back(std::size_t bytes) noexcept {
         totals.count_give_back(bytes);
         budget.refund(bytes);
+    }
+    /// Enters bytes that were counted on the timeline.
+    void end_give_back(std::size_t bytes) noexcept {
+        record.note_capacity();
+        events::write_entry(EntryKind::give_back, LimitKind::none, bytes, name);
     }
 
     Backend& backend;

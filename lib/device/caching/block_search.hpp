@@ -223,130 +223,6 @@ private:
     StreamCache* dead_ = nullptr;
 };
 
-/// The steps taken before a request fails, cheapest first. One object serves one request. Each step
-/// taken is an entry on the timeline, with the bytes that it freed.
-class Pressure {
-public:
-    Pressure(AllocatorState& state, FreeBlocks& free, Growth& growth, Reclaim& reclaim,
-             StreamCache& cache, const Request& request) noexcept
-        : state_(state),
-          free_(free),
-          growth_(growth),
-          reclaim_(reclaim),
-          cache_(cache),
-          request_(request) {}
-
-    /// Returns the outcome of the steps, after the failure `refused`. Throws std::bad_alloc.
-    Outcome relieve(const Outcome& refused) {
-        outcome_ = refused;
-        // During a capture no memory is given back, and the device may not be waited for.
-        if (cache_.capture() != 0) {
-            if (refused.cause != Outcome::Cause::budget) outcome_.cause = Outcome::Cause::capture;
-            return outcome_;
-        }
-        static constexpr Step steps[] = {
-            {&Pressure::complete, Retry::search},
-            // Blocks that other streams had parked may form whole slabs now, or granules that can
-            // be moved.
-            {&Pressure::coalesce, Retry::grow_if_expandable},
-            {&Pressure::give_aged_back, Retry::grow_if_freed},
-            {&Pressure::call_back, Retry::grow},
-            {&Pressure::give_all_back, Retry::grow_if_freed},
-            {&Pressure::synchronize, Retry::grow},
-        };
-        for (const Step& step : steps) {
-            if (state_.asleep) return Outcome::refused(Outcome::Cause::asleep);
-            const std::size_t freed = (this->*step.take)();
-            if (step.retry == Retry::grow_if_freed && freed == 0) continue;
-            if (is_over(may_grow_after(step.retry, freed))) break;
-        }
-        return outcome_;
-    }
-
-private:
-    /// What follows a step: a search of the sets, and a growth if it may help.
-    enum class Retry { search, grow, grow_if_freed, grow_if_expandable };
-    struct Step {
-        std::size_t (Pressure::*take)();
-        Retry retry;
-    };
-
-    std::size_t complete() {
-        const std::size_t before = free_.bytes();
-        free_.complete();
-        const std::size_t freed = free_.bytes() - before;
-        state_.watch.write(EntryKind::completed, freed);
-        return freed;
-    }
-    std::size_t coalesce() {
-        const std::size_t bytes = free_.flush_all();
-        state_.watch.write(EntryKind::coalesced, bytes);
-        return bytes;
-    }
-    std::size_t give_aged_back() {
-        const std::size_t bytes = reclaim_.give_back(Reclaim::Which::aged, max_bytes);
-        state_.watch.write(EntryKind::aged, bytes);
-        return bytes;
-    }
-    /// Returns 0: how much callbacks free is unknown, so growth is tried in any case.
-    std::size_t call_back() {
-        if (request_.is_retry) return 0;
-        state_.watch.write(EntryKind::called_back, request_.bytes);
-        const Unlocked unlocked(state_.mutex);
-        state_.watch.failing(request_.bytes, cache_.stream());
-        return 0;
-    }
-    std::size_t give_all_back() {
-        free_.flush_all();
-        const std::size_t bytes = reclaim_.give_back(Reclaim::Which::all, max_bytes);
-        state_.watch.write(EntryKind::uncached, bytes);
-        return bytes;
-    }
-    std::size_t synchronize() {
-        reclaim_.wait_for_returns();
-        const std::size_t bytes = reclaim_.synchronize();
-        state_.watch.write(EntryKind::synchronized, bytes);
-        return bytes;
-    }
-    bool may_grow_after(Retry retry, std::size_t freed) const noexcept {
-        switch (retry) {
-            case Retry::search:
-                return false;
-            case Retry::grow:
-                return true;
-            case Retry::grow_if_freed:
-                return freed != 0;
-            case Retry::grow_if_expandable:
-                return state_.is_expandable(cache_);
-        }
-        return false;
-    }
-    /// Returns whether there is a block now, or the device failed for another reason than memory.
-    bool is_over(bool may_grow) {
-        outcome_.block = state_.asleep ? nullptr : free_.take(cache_, request_);
-        may_grow = may_grow && !state_.asleep;
-        outcome_.memory = AllocatorWatch::Memory::recycled;
-        if (outcome_.block == nullptr && may_grow) {
-            reclaim_.settle_memory();
-            outcome_ = growth_.grow(cache_, request_);
-        }
-        if (outcome_.block != nullptr) {
-            detail::add(state_.totals.pressures, 1);
-            state_.watch.write(EntryKind::pressure, request_.bytes);
-            return true;
-        }
-        return outcome_.status != DeviceStatus::ok && !outcome_.lacks_memory();
-    }
-
-    AllocatorState& state_;
-    FreeBlocks& free_;
-    Growth& growth_;
-    Reclaim& reclaim_;
-    StreamCache& cache_;
-    const Request& request_;
-    Outcome outcome_;
-};
-
 /// Finds a block for a request: in the sets, in memory of the device, or after memory pressure was
 /// relieved.
 class BlockSearch {
@@ -421,7 +297,7 @@ public:
         growth.repeats = cache.memory.growths.repeats(request.rounded);
         const Outcome outcome = growth_.grow(cache, growth);
         if (!outcome.lacks_memory()) return outcome;
-        return Pressure(state_, free_, growth_, reclaim_, cache, request).relieve(outcome);
+        return relieve(cache, request, outcome);
     }
     /// Allocates a slab for later captures. The outcome has no block.
     Outcome reserve(const Request& request) {
@@ -491,6 +367,80 @@ private:
         }
         caches_.end_dead(dead, to);
         return true;
+    }
+    /// The steps taken before a request fails, cheapest first. Each is an entry on the timeline,
+    /// with the bytes that it freed, and is followed by a search of the sets, and a growth if it
+    /// may help. Returns their outcome, after the failure `outcome`. Throws std::bad_alloc.
+    Outcome relieve(StreamCache& cache, const Request& request, Outcome outcome) {
+        // During a capture no memory is given back, and the device may not be waited for.
+        if (cache.capture() != 0) {
+            if (outcome.cause != Outcome::Cause::budget) outcome.cause = Outcome::Cause::capture;
+            return outcome;
+        }
+        const auto steps = {&BlockSearch::complete,       &BlockSearch::coalesce,
+                            &BlockSearch::give_aged_back, &BlockSearch::call_back,
+                            &BlockSearch::give_all_back,  &BlockSearch::synchronize};
+        for (const auto step : steps) {
+            if (state_.asleep) return Outcome::refused(Outcome::Cause::asleep);
+            const Next next = (this->*step)(cache, request);
+            if (next == Next::step) continue;
+            if (is_over(cache, request, next == Next::grow, outcome)) break;
+        }
+        return outcome;
+    }
+    /// What follows a step: the next one, or a search of the sets, and a growth if that fails.
+    enum class Next { step, search, grow };
+
+    Next complete(StreamCache&, const Request&) {
+        const std::size_t before = free_.bytes();
+        free_.complete();
+        state_.watch.write(EntryKind::completed, free_.bytes() - before);
+        return Next::search;
+    }
+    /// Blocks that other streams had parked may form whole slabs now, or granules that can be
+    /// moved.
+    Next coalesce(StreamCache& cache, const Request&) {
+        state_.watch.write(EntryKind::coalesced, free_.flush_all());
+        return state_.is_expandable(cache) ? Next::grow : Next::search;
+    }
+    Next give_aged_back(StreamCache&, const Request&) {
+        const std::size_t bytes = reclaim_.give_back(Reclaim::Which::aged, max_bytes);
+        state_.watch.write(EntryKind::aged, bytes);
+        return bytes != 0 ? Next::grow : Next::step;
+    }
+    /// How much callbacks free is unknown, so growth is tried in any case.
+    Next call_back(StreamCache& cache, const Request& request) {
+        if (request.is_retry) return Next::grow;
+        state_.watch.write(EntryKind::called_back, request.bytes);
+        const Unlocked unlocked(state_.mutex);
+        state_.watch.failing(request.bytes, cache.stream());
+        return Next::grow;
+    }
+    Next give_all_back(StreamCache&, const Request&) {
+        free_.flush_all();
+        const std::size_t bytes = reclaim_.give_back(Reclaim::Which::all, max_bytes);
+        state_.watch.write(EntryKind::uncached, bytes);
+        return bytes != 0 ? Next::grow : Next::step;
+    }
+    Next synchronize(StreamCache&, const Request&) {
+        reclaim_.wait_for_returns();
+        state_.watch.write(EntryKind::synchronized, reclaim_.synchronize());
+        return Next::grow;
+    }
+    /// Returns whether there is a block now, or the device failed for another reason than memory.
+    bool is_over(StreamCache& cache, const Request& request, bool may_grow, Outcome& outcome) {
+        outcome.block = state_.asleep ? nullptr : free_.take(cache, request);
+        outcome.memory = AllocatorWatch::Memory::recycled;
+        if (outcome.block == nullptr && may_grow && !state_.asleep) {
+            reclaim_.settle_memory();
+            outcome = growth_.grow(cache, request);
+        }
+        if (outcome.block != nullptr) {
+            detail::add(state_.totals.pressures, 1);
+            state_.watch.write(EntryKind::pressure, request.bytes);
+            return true;
+        }
+        return outcome.status != DeviceStatus::ok && !outcome.lacks_memory();
     }
 
     AllocatorState& state_;

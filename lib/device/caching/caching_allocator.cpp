@@ -12,87 +12,6 @@ using Lock = std::unique_lock<std::mutex>;
 /// Whether a block has a slab of its own, which other processes can open.
 enum class Shareable : bool { no, yes };
 
-/// Makes a page of scalars of a block that the search returns.
-void open_page(Scalars& scalars, BlockSearch& search, StreamCache& cache, Outcome& outcome,
-               const Request& request) {
-    ScalarPage& page = scalars.take_record();
-    try {
-        outcome = search.obtain(cache, request);
-    } catch (...) {
-        scalars.give_record(page);
-        throw;
-    }
-    if (outcome.block == nullptr) return scalars.give_record(page);
-    scalars.open(cache, *outcome.block, page);
-}
-
-/// Returns the block in use at the address. Throws DeviceError if there is none.
-Block& block_in_use(const AllocatorState& state, void* address, const char* call) {
-    Block* const block = state.heap.find(address);
-    if (block != nullptr && block->is(BlockState::scalars) && Scalars::has(*block, address)) {
-        return *block;
-    }
-    if (!is_in_use(block, address))
-        throw_not_in_use(state.name, state.name_of_device(), call, address);
-    return *block;
-}
-
-void free_scalar(AllocatorState& state, Scalars& scalars, Block& block, void* address) noexcept {
-    if (!Scalars::has(block, address))
-        fail_free(state.name, state.name_of_device(), address, &block);
-    if (state.is_watched()) {
-        const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
-        const Unlocked unlocked(state.mutex);
-        state.watch.freed({address, ScalarPage::scalar_bytes, ScalarPage::scalar_bytes, stream});
-    }
-    scalars.free(block, address);
-}
-
-/// Ends the use of a block and notifies all observers. Returns nullptr for a scalar, which is
-/// freed.
-Block* end_use(AllocatorState& state, Scalars& scalars, void* address,
-               std::unique_lock<std::mutex>& lock) noexcept {
-    Block* const block = state.heap.find(address);
-    if (block != nullptr && block->is(BlockState::scalars)) {
-        free_scalar(state, scalars, *block, address);
-        return nullptr;
-    }
-    if (block == nullptr || block->address != address)
-        fail_free(state.name, state.name_of_device(), address, block);
-    {
-        StreamCache& home = *block->home.load(std::memory_order_relaxed);
-        const std::lock_guard guard(home);
-        if (!block->is(BlockState::in_use) && !block->is(BlockState::shared)) {
-            fail_free(state.name, state.name_of_device(), address, block);
-        }
-        block->set(BlockState::leaving);
-        home.count_free(block->requested, block->bytes);
-    }
-    if (state.is_watched()) {
-        const StreamHandle stream = block->home.load(std::memory_order_relaxed)->stream();
-        const bool deferred = block->uses != nullptr;
-        lock.unlock();
-        state.watch.freed({block->address, block->bytes, block->requested, stream, deferred});
-        lock.lock();
-    }
-    return block;
-}
-
-/// Gives the memory of a freed block back to the device, or leaves that to a later call while
-/// work uses it.
-void put_back_shareable(AllocatorState& state, FreeBlocks& free, Reclaim& reclaim,
-                        Block& block) noexcept {
-    if (block.uses != nullptr) {
-        state.deferred.defer(block);
-        free.complete();
-    } else {
-        const StreamCache& home = *block.home.load(std::memory_order_relaxed);
-        state.totals.let_go(block.bytes);
-        state.heap.put_back(block, home.memory.marks.stamp());
-    }
-    reclaim.give_back_shareable();
-}
-
 }  // namespace
 
 /// The parts of a CachingAllocator: a fast path through a stream's bins, and behind it one lock
@@ -137,12 +56,109 @@ public:
 
     // Slow paths ---------------------------------------------------------------------------------
 
-    void* allocate(std::size_t bytes, StreamHandle stream, Shareable shareable);
-    void* allocate_scalar(std::size_t bytes, StreamHandle stream);
+    /// Returns the block in use at the address. Throws DeviceError if there is none.
+    Block& block_in_use(void* address, const char* call) const {
+        Block* const block = state.heap.find(address);
+        if (block != nullptr && block->is(BlockState::scalars) && Scalars::has(*block, address)) {
+            return *block;
+        }
+        if (!is_in_use(block, address))
+            throw_not_in_use(state.name, state.name_of_device(), call, address);
+        return *block;
+    }
+    [[gnu::noinline]] void* allocate(std::size_t bytes, StreamHandle stream, Shareable shareable) {
+        events::look_for_recorder();
+        if (bytes == 0) return nullptr;
+        const std::uint64_t capture = captures.look(stream);
+        Lock lock(state.mutex);
+        captures.remember(stream, capture);
+        limits::BudgetRequest budget = BlockSearch::new_budget_request();
+        bool is_retry = false;
+        Request request;
+        Outcome outcome;
+        do {
+            StreamCache& cache = caches.of_caller(stream, capture);
+            request = shareable == Shareable::yes ? search.shareable_request_of(bytes)
+                                                  : search.request_of(bytes, cache);
+            request.is_retry = std::exchange(is_retry, true);
+            request.budget = &budget;
+            outcome = search.find(cache, request);
+        } while (search.may_retry(outcome, budget));
+        if (outcome.block == nullptr) search.refuse(outcome, request);
+        const AllocatorWatch::Seen seen = {outcome.block->address, outcome.block->bytes, bytes,
+                                           stream};
+        lock.unlock();
+        if (state.is_watched()) state.watch.handed_out(seen, outcome.memory);
+        return seen.address;
+    }
+    void* allocate_scalar(std::size_t bytes, StreamHandle stream) {
+        const std::uint64_t capture = captures.look(stream);
+        Lock lock(state.mutex);
+        captures.remember(stream, capture);
+        StreamCache* cache = &caches.of_caller(stream, capture);
+        if (state.asleep) {
+            search.refuse(Outcome::refused(Outcome::Cause::asleep),
+                          search.request_of(small_grain, *cache));
+        }
+        limits::BudgetRequest budget = BlockSearch::new_budget_request();
+        for (bool is_retry = false; cache->memory.pages == nullptr; is_retry = true) {
+            Request request = search.request_of(small_grain, *cache);
+            request.is_retry = is_retry;
+            request.budget = &budget;
+            Outcome outcome;
+            open_page(*cache, outcome, request);
+            if (outcome.block != nullptr) break;
+            if (!search.may_retry(outcome, budget)) search.refuse(outcome, request);
+            cache = &caches.of_caller(stream, capture);
+        }
+        void* const address = scalars.take(*cache, bytes);
+        lock.unlock();
+        if (state.is_watched()) {
+            state.watch.handed_out({address, ScalarPage::scalar_bytes, bytes, stream},
+                                   AllocatorWatch::Memory::recycled);
+        }
+        return address;
+    }
     /// Submits fills that write the value to the stream. Throws DeviceError.
-    void write(void* address, std::span<const std::byte> value, StreamHandle stream);
-    void deallocate(void* address) noexcept;
-    std::size_t give_back(std::size_t bytes) noexcept;
+    void write(void* address, std::span<const std::byte> value, StreamHandle stream) {
+        auto* to = static_cast<std::byte*>(address);
+        for (auto from = value.begin(); from != value.end();) {
+            const auto end =
+                std::find_if(from, value.end(), [&](std::byte b) { return b != *from; });
+            const auto bytes = static_cast<std::size_t>(end - from);
+            const DeviceStatus status = state.backend.fill_async(
+                state.device, to, std::to_integer<std::uint8_t>(*from), bytes, stream);
+            if (status != DeviceStatus::ok) {
+                state.throw_error(status, "allocate_scalar", "the value was not written");
+            }
+            from = end;
+            to += bytes;
+        }
+    }
+    [[gnu::noinline]] void deallocate(void* address) noexcept {
+        if (address == nullptr) return;
+        events::look_for_recorder();
+        Lock lock(state.mutex);
+        Block* const block = end_use(address, lock);
+        if (block == nullptr) return;
+        if (!state.deferred.is_empty()) free.complete();
+        if (block->slab->pool == Pool::shareable) return put_back_shareable(*block);
+        if (block->uses != nullptr) return state.deferred.defer(*block);
+        // Under the allocator's lock the block's home does not change.
+        StreamCache& home = *block->home.load(std::memory_order_relaxed);
+        const std::lock_guard guard(home);
+        home.park(*block);
+    }
+    /// Gives back up to this many bytes of free memory, without waiting for the device.
+    std::size_t give_back(std::size_t bytes) noexcept try {
+        if (state.asleep) return 0;
+        free.complete();
+        free.flush_all();
+        return captures.is_any_active() ? 0 : reclaim.give_back(Reclaim::Which::all, bytes);
+    } catch (...) {
+        return 0;  // no memory for the list of blocks to release
+    }
+
     AllocatorState state;
     Scalars scalars{state};
     FreeBlocks free{state, scalars};
@@ -154,6 +170,70 @@ public:
     BlockSearch search{state, free, captures, caches, reclaim, growth};
 
 private:
+    /// Makes a page of scalars of a block that the search returns.
+    void open_page(StreamCache& cache, Outcome& outcome, const Request& request) {
+        ScalarPage& page = scalars.take_record();
+        try {
+            outcome = search.obtain(cache, request);
+        } catch (...) {
+            scalars.give_record(page);
+            throw;
+        }
+        if (outcome.block == nullptr) return scalars.give_record(page);
+        scalars.open(cache, *outcome.block, page);
+    }
+    void free_scalar(Block& block, void* address) noexcept {
+        if (!Scalars::has(block, address))
+            fail_free(state.name, state.name_of_device(), address, &block);
+        if (state.is_watched()) {
+            const StreamHandle stream = block.home.load(std::memory_order_relaxed)->stream();
+            const Unlocked unlocked(state.mutex);
+            state.watch.freed(
+                {address, ScalarPage::scalar_bytes, ScalarPage::scalar_bytes, stream});
+        }
+        scalars.free(block, address);
+    }
+    /// Ends the use of a block and notifies all observers. Returns nullptr for a scalar, which is
+    /// freed.
+    Block* end_use(void* address, Lock& lock) noexcept {
+        Block* const block = state.heap.find(address);
+        if (block != nullptr && block->is(BlockState::scalars)) {
+            free_scalar(*block, address);
+            return nullptr;
+        }
+        if (block == nullptr || block->address != address)
+            fail_free(state.name, state.name_of_device(), address, block);
+        {
+            StreamCache& home = *block->home.load(std::memory_order_relaxed);
+            const std::lock_guard guard(home);
+            if (!block->is(BlockState::in_use) && !block->is(BlockState::shared)) {
+                fail_free(state.name, state.name_of_device(), address, block);
+            }
+            block->set(BlockState::leaving);
+            home.count_free(block->requested, block->bytes);
+        }
+        if (state.is_watched()) {
+            const StreamHandle stream = block->home.load(std::memory_order_relaxed)->stream();
+            const bool deferred = block->uses != nullptr;
+            lock.unlock();
+            state.watch.freed({block->address, block->bytes, block->requested, stream, deferred});
+            lock.lock();
+        }
+        return block;
+    }
+    /// Gives the memory of a freed block back to the device, or leaves that to a later call while
+    /// work uses it.
+    void put_back_shareable(Block& block) noexcept {
+        if (block.uses != nullptr) {
+            state.deferred.defer(block);
+            free.complete();
+        } else {
+            const StreamCache& home = *block.home.load(std::memory_order_relaxed);
+            state.totals.let_go(block.bytes);
+            state.heap.put_back(block, home.memory.marks.stamp());
+        }
+        reclaim.give_back_shareable();
+    }
     [[gnu::noinline]] void* take_parked_unless_captured(std::size_t bytes,
                                                         StreamHandle stream) noexcept {
         const bool sleeps =
@@ -164,101 +244,6 @@ private:
         return block != nullptr ? block->address : nullptr;
     }
 };
-
-void* CachingCore::allocate(std::size_t bytes, StreamHandle stream, Shareable shareable) {
-    events::look_for_recorder();
-    if (bytes == 0) return nullptr;
-    const std::uint64_t capture = captures.look(stream);
-    Lock lock(state.mutex);
-    captures.remember(stream, capture);
-    limits::BudgetRequest budget = BlockSearch::new_budget_request();
-    bool is_retry = false;
-    Request request;
-    Outcome outcome;
-    do {
-        StreamCache& cache = caches.of_caller(stream, capture);
-        request = shareable == Shareable::yes ? search.shareable_request_of(bytes)
-                                              : search.request_of(bytes, cache);
-        request.is_retry = std::exchange(is_retry, true);
-        request.budget = &budget;
-        outcome = search.find(cache, request);
-    } while (search.may_retry(outcome, budget));
-    if (outcome.block == nullptr) search.refuse(outcome, request);
-    const AllocatorWatch::Seen seen = {outcome.block->address, outcome.block->bytes, bytes, stream};
-    lock.unlock();
-    if (state.is_watched()) state.watch.handed_out(seen, outcome.memory);
-    return seen.address;
-}
-
-void* CachingCore::allocate_scalar(std::size_t bytes, StreamHandle stream) {
-    const std::uint64_t capture = captures.look(stream);
-    Lock lock(state.mutex);
-    captures.remember(stream, capture);
-    StreamCache* cache = &caches.of_caller(stream, capture);
-    if (state.asleep) {
-        search.refuse(Outcome::refused(Outcome::Cause::asleep),
-                      search.request_of(small_grain, *cache));
-    }
-    limits::BudgetRequest budget = BlockSearch::new_budget_request();
-    for (bool is_retry = false; cache->memory.pages == nullptr; is_retry = true) {
-        Request request = search.request_of(small_grain, *cache);
-        request.is_retry = is_retry;
-        request.budget = &budget;
-        Outcome outcome;
-        open_page(scalars, search, *cache, outcome, request);
-        if (outcome.block != nullptr) break;
-        if (!search.may_retry(outcome, budget)) search.refuse(outcome, request);
-        cache = &caches.of_caller(stream, capture);
-    }
-    void* const address = scalars.take(*cache, bytes);
-    lock.unlock();
-    if (state.is_watched()) {
-        state.watch.handed_out({address, ScalarPage::scalar_bytes, bytes, stream},
-                               AllocatorWatch::Memory::recycled);
-    }
-    return address;
-}
-
-void CachingCore::write(void* address, std::span<const std::byte> value, StreamHandle stream) {
-    auto* to = static_cast<std::byte*>(address);
-    for (auto from = value.begin(); from != value.end();) {
-        const auto end = std::find_if(from, value.end(), [&](std::byte b) { return b != *from; });
-        const auto bytes = static_cast<std::size_t>(end - from);
-        const DeviceStatus status = state.backend.fill_async(
-            state.device, to, std::to_integer<std::uint8_t>(*from), bytes, stream);
-        if (status != DeviceStatus::ok) {
-            state.throw_error(status, "allocate_scalar", "the value was not written");
-        }
-        from = end;
-        to += bytes;
-    }
-}
-
-void CachingCore::deallocate(void* address) noexcept {
-    if (address == nullptr) return;
-    events::look_for_recorder();
-    Lock lock(state.mutex);
-    Block* const block = end_use(state, scalars, address, lock);
-    if (block == nullptr) return;
-    if (!state.deferred.is_empty()) free.complete();
-    if (block->slab->pool == Pool::shareable)
-        return put_back_shareable(state, free, reclaim, *block);
-    if (block->uses != nullptr) return state.deferred.defer(*block);
-    // Under the allocator's lock the block's home does not change.
-    StreamCache& home = *block->home.load(std::memory_order_relaxed);
-    const std::lock_guard guard(home);
-    home.park(*block);
-}
-
-/// Gives back up to this many bytes of free memory, without waiting for the device.
-std::size_t CachingCore::give_back(std::size_t bytes) noexcept try {
-    if (state.asleep) return 0;
-    free.complete();
-    free.flush_all();
-    return captures.is_any_active() ? 0 : reclaim.give_back(Reclaim::Which::all, bytes);
-} catch (...) {
-    return 0;  // no memory for the list of blocks to release
-}
 
 }  // namespace tensorpool::device
 
@@ -304,7 +289,7 @@ SharedBlock CachingAllocator::share(void* address) const {
     std::size_t bytes = 0;
     {
         const Lock lock(core_->state.mutex);
-        const Block& block = block_in_use(core_->state, address, "share");
+        const Block& block = core_->block_in_use(address, "share");
         if (block.slab->pool != Pool::shareable) {
             throw DeviceError(DeviceStatus::invalid_argument,
                               "tensorpool: " + core_->state.name + ": share: " + to_text(address) +
@@ -351,7 +336,7 @@ void CachingAllocator::record_use(void* address, StreamHandle stream) {
     if (address == nullptr) return;
     stream = core_->key_of(stream);
     Lock lock(core_->state.mutex);
-    Block& block = block_in_use(core_->state, address, "record_use");
+    Block& block = core_->block_in_use(address, "record_use");
     StreamQueue& queue = core_->caches.of_caller(stream, 0).memory.queue;
     StreamCache& home = *block.home.load(std::memory_order_relaxed);
     if (home.stream() == stream && !home.memory.dead) return;

@@ -270,94 +270,13 @@ private:
     void settle(const Granules& granules) noexcept {
         (void)reclaim_.settle(granules.moved);
         state_.end_growth(granules.fresh_bytes, granules.created_bytes);
-        if (granules.created_bytes != 0) {
-            state_.watch.write(EntryKind::growth, granules.created_bytes);
-        }
-        if (granules.destroyed_bytes != 0) {
-            state_.count_give_back(granules.destroyed_bytes);
-            state_.watch.write(EntryKind::give_back, granules.destroyed_bytes);
-        }
-        state_.record.note_capacity();
+        if (granules.destroyed_bytes == 0) return;
+        state_.count_give_back(granules.destroyed_bytes);
+        state_.end_give_back(granules.destroyed_bytes);
     }
 
     AllocatorState& state_;
     Reclaim& reclaim_;
-};
-
-/// Growth by slabs that other processes can open. Each is one block with one granule, because a
-/// descriptor opens all of a granule, and none is cut or handed out again.
-class ShareableSlabs {
-public:
-    explicit ShareableSlabs(AllocatorState& state) noexcept : state_(state) {}
-
-    Outcome grow(StreamCache& cache, const Request& request) {
-        if (cache.capture() != 0) {
-            return Outcome::failed(DeviceStatus::in_capture, Outcome::Cause::capture);
-        }
-        Memory memory;
-        memory.bytes = request.rounded;
-        Outcome::Cause limit = Outcome::Cause::limit;
-        if (!state_.begin_growth(memory.bytes, *request.budget, limit))
-            return Outcome::refused(limit);
-        DeviceStatus status = DeviceStatus::ok;
-        {
-            const Unlocked unlocked(state_.mutex);
-            status = obtain(memory);
-        }
-        if (status != DeviceStatus::ok) {
-            state_.end_growth(memory.bytes, 0);
-            return Outcome::failed(status, Outcome::cause_of(status));
-        }
-        Outcome outcome;
-        outcome.block = add_slab(cache, memory);
-        outcome.memory = AllocatorWatch::Memory::fresh;
-        return outcome;
-    }
-
-private:
-    struct Memory {
-        std::size_t bytes = 0;
-        MemoryHandle handle = nullptr;
-        void* address = nullptr;
-    };
-
-    DeviceStatus obtain(Memory& memory) noexcept {
-        DeviceStatus status = state_.create_memory(memory.bytes, memory.handle);
-        if (status != DeviceStatus::ok) return status;
-        status = map_anywhere(state_.backend, state_.device, memory.bytes, memory.handle,
-                              memory.address);
-        if (status != DeviceStatus::ok) {
-            (void)state_.backend.destroy_memory(state_.device, memory.handle);
-        }
-        return status;
-    }
-    /// Ends the growth. Throws std::bad_alloc after returning the memory.
-    Block* add_slab(StreamCache& cache, const Memory& memory) {
-        Slab* slab = nullptr;
-        BlockHeap::Run run;
-        try {
-            slab = &state_.heap.add_expandable(cache, Pool::shareable,
-                                               static_cast<std::byte*>(memory.address),
-                                               memory.bytes, memory.bytes);
-            run = state_.heap.take_run(*slab, memory.bytes);
-        } catch (...) {
-            (void)state_.backend.unmap_memory(state_.device, memory.address, memory.bytes);
-            (void)state_.backend.destroy_memory(state_.device, memory.handle);
-            state_.end_growth(memory.bytes, 0);
-            if (slab != nullptr) throw;  // keeps its addresses
-            (void)state_.backend.release_addresses(state_.device, memory.address, memory.bytes);
-            throw;
-        }
-        slab->granules[0] = memory.handle;
-        Block* const block = state_.heap.merge_run(run, memory.bytes);
-        state_.end_growth(memory.bytes, memory.bytes);
-        state_.record.note_capacity();
-        state_.watch.gained(memory.address, memory.bytes);
-        state_.watch.write(EntryKind::growth, memory.bytes);
-        return block;
-    }
-
-    AllocatorState& state_;
 };
 
 /// Obtains memory from the device for one request: granules of expandable slabs, or slabs of fixed
@@ -365,17 +284,13 @@ private:
 class Growth {
 public:
     Growth(AllocatorState& state, Reclaim& reclaim, Captures& captures) noexcept
-        : state_(state),
-          reclaim_(reclaim),
-          captures_(captures),
-          expandable_(state, reclaim),
-          shareable_(state) {}
+        : state_(state), reclaim_(reclaim), captures_(captures), expandable_(state, reclaim) {}
 
     /// Returns a block of new memory. Throws std::bad_alloc.
     Outcome grow(StreamCache& cache, const Request& request) {
         const Growing growing(cache.memory.growing[static_cast<std::size_t>(request.pool)],
                               state_.grown);
-        if (request.pool == Pool::shareable) return shareable_.grow(cache, request);
+        if (request.pool == Pool::shareable) return grow_by_shareable(cache, request);
         return state_.is_expandable(cache) ? expandable_.grow(cache, request)
                                            : grow_by_slab(cache, request);
     }
@@ -401,6 +316,70 @@ public:
     }
 
 private:
+    /// Memory that other processes can open: a slab that is one block with one granule, because a
+    /// descriptor opens all of a granule, and none is cut or handed out again.
+    struct ShareableMemory {
+        std::size_t bytes = 0;
+        MemoryHandle handle = nullptr;
+        void* address = nullptr;
+    };
+
+    Outcome grow_by_shareable(StreamCache& cache, const Request& request) {
+        if (cache.capture() != 0) {
+            return Outcome::failed(DeviceStatus::in_capture, Outcome::Cause::capture);
+        }
+        ShareableMemory memory;
+        memory.bytes = request.rounded;
+        Outcome::Cause limit = Outcome::Cause::limit;
+        if (!state_.begin_growth(memory.bytes, *request.budget, limit))
+            return Outcome::refused(limit);
+        DeviceStatus status = DeviceStatus::ok;
+        {
+            const Unlocked unlocked(state_.mutex);
+            status = obtain(memory);
+        }
+        if (status != DeviceStatus::ok) {
+            state_.end_growth(memory.bytes, 0);
+            return Outcome::failed(status, Outcome::cause_of(status));
+        }
+        Outcome outcome;
+        outcome.block = add_shareable(cache, memory);
+        outcome.memory = AllocatorWatch::Memory::fresh;
+        return outcome;
+    }
+    DeviceStatus obtain(ShareableMemory& memory) noexcept {
+        DeviceStatus status = state_.create_memory(memory.bytes, memory.handle);
+        if (status != DeviceStatus::ok) return status;
+        status = map_anywhere(state_.backend, state_.device, memory.bytes, memory.handle,
+                              memory.address);
+        if (status != DeviceStatus::ok) {
+            (void)state_.backend.destroy_memory(state_.device, memory.handle);
+        }
+        return status;
+    }
+    /// Ends the growth. Throws std::bad_alloc after returning the memory.
+    Block* add_shareable(StreamCache& cache, const ShareableMemory& memory) {
+        Slab* slab = nullptr;
+        BlockHeap::Run run;
+        try {
+            slab = &state_.heap.add_expandable(cache, Pool::shareable,
+                                               static_cast<std::byte*>(memory.address),
+                                               memory.bytes, memory.bytes);
+            run = state_.heap.take_run(*slab, memory.bytes);
+        } catch (...) {
+            (void)state_.backend.unmap_memory(state_.device, memory.address, memory.bytes);
+            (void)state_.backend.destroy_memory(state_.device, memory.handle);
+            state_.end_growth(memory.bytes, 0);
+            if (slab != nullptr) throw;  // keeps its addresses
+            (void)state_.backend.release_addresses(state_.device, memory.address, memory.bytes);
+            throw;
+        }
+        slab->granules[0] = memory.handle;
+        Block* const block = state_.heap.merge_run(run, memory.bytes);
+        state_.end_growth(memory.bytes, memory.bytes);
+        state_.watch.gained(memory.address, memory.bytes);
+        return block;
+    }
     Outcome grow_by_slab(StreamCache& cache, const Request& request) {
         Outcome outcome;
         if (cache.capture() != 0 && captures_.take_reserved(cache, request)) {
@@ -458,17 +437,14 @@ private:
             throw;
         }
         state_.end_growth(bytes, bytes);
-        state_.record.note_capacity();
         state_.watch.gained(memory, bytes);
         if (captures_.has_slabs_of(cache)) detail::add(state_.totals.captured_bytes, bytes);
-        state_.watch.write(EntryKind::growth, bytes);
     }
 
     AllocatorState& state_;
     Reclaim& reclaim_;
     Captures& captures_;
     ExpandableSlabs expandable_;
-    ShareableSlabs shareable_;
 };
 
 }  // namespace tensorpool::device

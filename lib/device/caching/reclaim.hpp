@@ -474,8 +474,7 @@ private:
         const std::size_t bytes = settle(blocks);
         if (bytes == 0) return 0;
         state_.count_give_back(bytes);
-        state_.record.note_capacity();
-        state_.watch.write(EntryKind::give_back, bytes);
+        state_.end_give_back(bytes);
         return bytes;
     }
     /// Called without the lock. A block that the device did not take back is marked kept.

@@ -52,8 +52,7 @@ public:
         std::size_t unmapped = 0;
         for (const Piece& piece : pieces_) unmapped += unmap(piece);
         state_.count_give_back(unmapped);
-        state_.record.note_capacity();
-        state_.watch.write(EntryKind::give_back, unmapped);
+        state_.end_give_back(unmapped);
         return bytes + unmapped;
     }
     /// Charges the memory that `end` needs to the budget. Returns false if that is refused.

@@ -6,46 +6,6 @@ namespace tensorpool {
 
 using namespace device::cuda;
 
-CudaBackend::CudaBackend() : CudaBackend(platform::cuda_driver_name) {}
-CudaBackend::CudaBackend(const std::string& library)
-    : state_(std::make_unique<CudaState>(library)) {}
-CudaBackend::~CudaBackend() = default;
-
-int CudaBackend::device_count() noexcept {
-    return static_cast<int>(state_->devices.size());
-}
-
-std::string CudaBackend::device_name(int device) {
-    std::string name;
-    state_->errors.guard("cuda", [&] {
-        name = state_->device_at(device).name;
-        return DeviceStatus::ok;
-    });
-    return name;
-}
-
-DeviceAbilities CudaBackend::abilities(int device) noexcept {
-    DeviceAbilities abilities;
-    state_->errors.guard("cuda", [&] {
-        abilities = state_->device_at(device).abilities;
-        return DeviceStatus::ok;
-    });
-    return abilities;
-}
-
-DeviceStatus CudaBackend::memory_info(int device, DeviceMemoryInfo& info) noexcept {
-    return state_->call(device, state_->api.memory_info, &info.free_bytes, &info.total_bytes);
-}
-
-DeviceStatus CudaBackend::synchronize_device(int device) noexcept {
-    return state_->call_waiting(device, state_->api.context_synchronize);
-}
-
-std::string CudaBackend::last_error() {
-    const std::string own = state_->errors.last();
-    return own.empty() ? state_->problem : own;
-}
-
 namespace {
 
 DeviceStatus give_copy(CudaState& state, CopyKind kind, void* to, const void* from,
@@ -118,7 +78,75 @@ DeviceStatus wait_for(CudaState& state, CudaDevice& device, Give give) {
     return state.invoke(state.api.stream_synchronize, stream);
 }
 
+void expect_graphs(const CudaDevice& device) {
+    if (device.abilities.graph_capture) return;
+    throw DeviceError(DeviceStatus::not_supported,
+                      "the driver cannot capture; expected a driver of CUDA 11.3 or newer");
+}
+
+GraphExec instantiate(CudaState& state, Graph graph) {
+    GraphExec made = nullptr;
+    state.invoke(state.api.graph_instantiate, &made, graph, nullptr, nullptr, std::size_t{0});
+    return made;
+}
+
+/// REQUIRES: the device's context is current.
+StreamPriorities priorities_of(CudaState& state) {
+    StreamPriorities priorities;
+    state.invoke(state.api.stream_priority_range, &priorities.lowest, &priorities.highest);
+    return priorities;
+}
+
+unsigned driver_flags(EventFlags flags) {
+    device::check_event_flags(flags);
+    unsigned made = event_default;
+    if (!contains(flags, EventFlags::timing)) made |= event_disable_timing;
+    if (contains(flags, EventFlags::blocking)) made |= event_blocking_sync;
+    if (contains(flags, EventFlags::interprocess)) made |= event_interprocess;
+    return made;
+}
+
 }  // namespace
+
+CudaBackend::CudaBackend() : CudaBackend(platform::cuda_driver_name) {}
+CudaBackend::CudaBackend(const std::string& library)
+    : state_(std::make_unique<CudaState>(library)) {}
+CudaBackend::~CudaBackend() = default;
+
+int CudaBackend::device_count() noexcept {
+    return static_cast<int>(state_->devices.size());
+}
+
+std::string CudaBackend::device_name(int device) {
+    std::string name;
+    state_->errors.guard("cuda", [&] {
+        name = state_->device_at(device).name;
+        return DeviceStatus::ok;
+    });
+    return name;
+}
+
+DeviceAbilities CudaBackend::abilities(int device) noexcept {
+    DeviceAbilities abilities;
+    state_->errors.guard("cuda", [&] {
+        abilities = state_->device_at(device).abilities;
+        return DeviceStatus::ok;
+    });
+    return abilities;
+}
+
+DeviceStatus CudaBackend::memory_info(int device, DeviceMemoryInfo& info) noexcept {
+    return state_->call(device, state_->api.memory_info, &info.free_bytes, &info.total_bytes);
+}
+
+DeviceStatus CudaBackend::synchronize_device(int device) noexcept {
+    return state_->call_waiting(device, state_->api.context_synchronize);
+}
+
+std::string CudaBackend::last_error() {
+    const std::string own = state_->errors.last();
+    return own.empty() ? state_->problem : own;
+}
 
 DeviceStatus CudaBackend::copy(int device, CopyKind kind, void* to, const void* from,
                                std::size_t bytes) noexcept {
@@ -184,22 +212,6 @@ DeviceStatus CudaBackend::copy_peer_async(int to_device, void* to, int from_devi
     });
 }
 
-namespace {
-
-void expect_graphs(const CudaDevice& device) {
-    if (device.abilities.graph_capture) return;
-    throw DeviceError(DeviceStatus::not_supported,
-                      "the driver cannot capture; expected a driver of CUDA 11.3 or newer");
-}
-
-GraphExec instantiate(CudaState& state, Graph graph) {
-    GraphExec made = nullptr;
-    state.invoke(state.api.graph_instantiate, &made, graph, nullptr, nullptr, std::size_t{0});
-    return made;
-}
-
-}  // namespace
-
 DeviceStatus CudaBackend::begin_capture(int device, StreamHandle stream) noexcept {
     return state_->run(device, [&](const CudaDevice& its) {
         expect_graphs(its);
@@ -264,26 +276,6 @@ DeviceStatus CudaBackend::launch_graph(int device, GraphHandle graph,
 DeviceStatus CudaBackend::destroy_graph(int device, GraphHandle graph) noexcept {
     return state_->call(device, state_->api.graph_exec_destroy, graph);
 }
-
-namespace {
-
-/// REQUIRES: the device's context is current.
-StreamPriorities priorities_of(CudaState& state) {
-    StreamPriorities priorities;
-    state.invoke(state.api.stream_priority_range, &priorities.lowest, &priorities.highest);
-    return priorities;
-}
-
-unsigned driver_flags(EventFlags flags) {
-    device::check_event_flags(flags);
-    unsigned made = event_default;
-    if (!contains(flags, EventFlags::timing)) made |= event_disable_timing;
-    if (contains(flags, EventFlags::blocking)) made |= event_blocking_sync;
-    if (contains(flags, EventFlags::interprocess)) made |= event_interprocess;
-    return made;
-}
-
-}  // namespace
 
 // The driver would clamp a priority outside the range (reference, cuStreamCreateWithPriority).
 DeviceStatus CudaBackend::create_stream(int device, StreamHandle* stream, int priority) noexcept {

@@ -76,6 +76,69 @@ DeviceStatus allocate_kind(CudaState& state, const CudaDevice& device, std::size
     return DeviceStatus::ok;
 }
 
+/// Mappings of equally large memories in a row, which are unmapped again unless they are kept.
+class NewMappings {
+public:
+    /// REQUIRES: the device's mapping lock, for the life of the object.
+    NewMappings(CudaState& state, CudaDevice& device, DeviceAddress address,
+                std::size_t bytes) noexcept
+        : state_(state), device_(device), address_(address), bytes_(bytes) {}
+    ~NewMappings() {
+        if (kept_) return;
+        for (std::size_t i = 0; i < count_; ++i) {
+            state_.api.memory_unmap(at(i), bytes_);
+            device_.mappings.erase(at(i));
+        }
+    }
+    NewMappings(const NewMappings&) = delete;
+    NewMappings& operator=(const NewMappings&) = delete;
+
+    void add(MemoryHandle memory) {
+        state_.invoke(state_.api.memory_map, at(count_), bytes_, std::size_t{0}, memory, 0ULL);
+        device_.mappings[at(count_++)] = bytes_;
+    }
+    /// Sets access for all of them at once: a call for each takes ten times as long. Source:
+    /// PyTorch's pull request 96995.
+    void keep() {
+        state_.give_access(device_, address_, count_ * bytes_);
+        kept_ = true;
+    }
+
+private:
+    DeviceAddress at(std::size_t number) const noexcept { return address_ + number * bytes_; }
+
+    CudaState& state_;
+    CudaDevice& device_;
+    const DeviceAddress address_;
+    const std::size_t bytes_;
+    std::size_t count_ = 0;
+    bool kept_ = false;
+};
+
+/// Throws DeviceError unless the range consists of whole, adjacent mappings. REQUIRES: the device's
+/// mapping lock.
+void expect_whole_mappings(const CudaDevice& device, DeviceAddress address, std::size_t bytes) {
+    DeviceAddress at = address;
+    for (auto found = device.mappings.find(at);
+         found != device.mappings.end() && found->first == at && at < address + bytes; ++found) {
+        at += found->second;
+    }
+    if (at == address + bytes && bytes != 0) return;
+    throw DeviceError(DeviceStatus::invalid_argument,
+                      device::to_text(pointer_of(address)) + " and " + std::to_string(bytes) +
+                          " bytes are not one or more whole mappings");
+}
+
+MemoryHandle handle_of(MemoryNumber memory) noexcept {
+    return reinterpret_cast<MemoryHandle>(static_cast<std::uintptr_t>(memory));
+}
+
+MemoryHandle create(CudaState& state, std::size_t bytes, const AllocationProperties& properties) {
+    MemoryNumber made = 0;
+    state.invoke(state.api.memory_create, &made, bytes, &properties, 0ULL);
+    return handle_of(made);
+}
+
 }  // namespace
 
 DeviceStatus CudaBackend::allocate(int device, std::size_t bytes, StorageKind kind,
@@ -178,73 +241,6 @@ DeviceStatus CudaBackend::register_pinned(int device, void* memory, std::size_t 
 DeviceStatus CudaBackend::unregister_pinned(int device, void* memory) noexcept {
     return state_->call(device, state_->api.host_unregister, memory);
 }
-
-namespace {
-
-/// Mappings of equally large memories in a row, which are unmapped again unless they are kept.
-class NewMappings {
-public:
-    /// REQUIRES: the device's mapping lock, for the life of the object.
-    NewMappings(CudaState& state, CudaDevice& device, DeviceAddress address,
-                std::size_t bytes) noexcept
-        : state_(state), device_(device), address_(address), bytes_(bytes) {}
-    ~NewMappings() {
-        if (kept_) return;
-        for (std::size_t i = 0; i < count_; ++i) {
-            state_.api.memory_unmap(at(i), bytes_);
-            device_.mappings.erase(at(i));
-        }
-    }
-    NewMappings(const NewMappings&) = delete;
-    NewMappings& operator=(const NewMappings&) = delete;
-
-    void add(MemoryHandle memory) {
-        state_.invoke(state_.api.memory_map, at(count_), bytes_, std::size_t{0}, memory, 0ULL);
-        device_.mappings[at(count_++)] = bytes_;
-    }
-    /// Sets access for all of them at once: a call for each takes ten times as long. Source:
-    /// PyTorch's pull request 96995.
-    void keep() {
-        state_.give_access(device_, address_, count_ * bytes_);
-        kept_ = true;
-    }
-
-private:
-    DeviceAddress at(std::size_t number) const noexcept { return address_ + number * bytes_; }
-
-    CudaState& state_;
-    CudaDevice& device_;
-    const DeviceAddress address_;
-    const std::size_t bytes_;
-    std::size_t count_ = 0;
-    bool kept_ = false;
-};
-
-/// Throws DeviceError unless the range consists of whole, adjacent mappings. REQUIRES: the device's
-/// mapping lock.
-void expect_whole_mappings(const CudaDevice& device, DeviceAddress address, std::size_t bytes) {
-    DeviceAddress at = address;
-    for (auto found = device.mappings.find(at);
-         found != device.mappings.end() && found->first == at && at < address + bytes; ++found) {
-        at += found->second;
-    }
-    if (at == address + bytes && bytes != 0) return;
-    throw DeviceError(DeviceStatus::invalid_argument,
-                      device::to_text(pointer_of(address)) + " and " + std::to_string(bytes) +
-                          " bytes are not one or more whole mappings");
-}
-
-MemoryHandle handle_of(MemoryNumber memory) noexcept {
-    return reinterpret_cast<MemoryHandle>(static_cast<std::uintptr_t>(memory));
-}
-
-MemoryHandle create(CudaState& state, std::size_t bytes, const AllocationProperties& properties) {
-    MemoryNumber made = 0;
-    state.invoke(state.api.memory_create, &made, bytes, &properties, 0ULL);
-    return handle_of(made);
-}
-
-}  // namespace
 
 DeviceStatus CudaBackend::reserve_addresses(int device, std::size_t bytes,
                                             void** address) noexcept {

@@ -25,7 +25,56 @@ inline const char* text_without_driver(Result result) noexcept {
 
 /// Converts a result of the driver to a status of the backend. Results without an equivalent become
 /// `failed`.
-DeviceStatus status_of(Result result) noexcept;
+inline DeviceStatus status_of(Result result) noexcept {
+    // All results between these two are about captures.
+    if (result >= Result::stream_capture_unsupported &&
+        result <= Result::stream_capture_wrong_thread) {
+        return DeviceStatus::in_capture;
+    }
+    switch (result) {
+        case Result::success:
+        case Result::peer_access_already_enabled:  // not an error by the rules of Backend
+            return DeviceStatus::ok;
+        case Result::not_ready:
+            return DeviceStatus::not_ready;
+        case Result::out_of_memory:
+            return DeviceStatus::out_of_memory;
+        case Result::not_supported:
+        case Result::peer_access_unsupported:
+        case Result::too_many_peers:
+            return DeviceStatus::not_supported;
+        case Result::invalid_value:
+        case Result::invalid_device:
+        case Result::invalid_context:
+        case Result::invalid_handle:
+        case Result::illegal_state:
+        case Result::host_memory_already_registered:
+        case Result::host_memory_not_registered:
+            return DeviceStatus::invalid_argument;
+        // The reference documents for each of these that the process must end, or that all later
+        // calls fail too.
+        case Result::deinitialized:
+        case Result::ecc_uncorrectable:
+        case Result::nvlink_uncorrectable:
+        case Result::contained:
+        case Result::illegal_address:
+        case Result::launch_timeout:
+        case Result::context_is_destroyed:
+        case Result::assert:
+        case Result::hardware_stack_error:
+        case Result::illegal_instruction:
+        case Result::misaligned_address:
+        case Result::invalid_address_space:
+        case Result::invalid_pc:
+        case Result::launch_failed:
+        case Result::tensor_memory_leak:
+        case Result::mps_client_terminated:
+        case Result::external_device:
+            return DeviceStatus::device_lost;
+        default:
+            return DeviceStatus::failed;
+    }
+}
 
 // The backend's handles are the driver's handles as other types. Other arguments are passed as is.
 inline Stream to_driver(StreamHandle stream) noexcept {
@@ -96,7 +145,6 @@ public:
         std::erase_if(under_way_, [&](const UnderWay& one) { return one.stream == stream; });
         count_.store(static_cast<unsigned>(under_way_.size()), std::memory_order_relaxed);
     }
-    /// The number of captures under way.
     const std::atomic<unsigned>& count() const noexcept { return count_; }
     bool by_this_thread() const noexcept {
         // Relaxed: a thread sees its own `begin`, and other threads' captures do not matter.
@@ -250,7 +298,6 @@ public:
         invoke(api.memory_set_access, address, bytes, access.data(), std::size_t{1});
         device.peers.clear();
     }
-    /// Throws DeviceError if the calling thread is capturing.
     void refuse_in_capture() const {
         if (!captures.by_this_thread()) return;
         throw DeviceError(DeviceStatus::in_capture,

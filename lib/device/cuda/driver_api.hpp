@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "platform/process/dynamic_library.hpp"
 
@@ -163,11 +164,9 @@ struct DriverSymbol {
                  const char* exported_as) noexcept
         : name(its_name),
           version(its_version),
-          exported(exported_as),
+          exported(exported_as != nullptr ? exported_as : its_name),
           need(need_it),
-          next(symbols) {
-        symbols = this;
-    }
+          next(std::exchange(symbols, this)) {}
     DriverSymbol(const DriverSymbol&) = delete;
     DriverSymbol& operator=(const DriverSymbol&) = delete;
 
@@ -188,154 +187,198 @@ struct DriverFunction;
 template <class Returned, class... Parameters>
 struct DriverFunction<Returned(Parameters...)> : DriverSymbol {
     using DriverSymbol::DriverSymbol;
-    DriverFunction(DriverSymbol*& symbols, Need need_it, const char* its_name,
-                   int its_version) noexcept
-        : DriverSymbol(symbols, need_it, its_name, its_version, its_name) {}
 
     Returned operator()(Parameters... arguments) const noexcept {
         return reinterpret_cast<Returned (*)(Parameters...)>(address)(arguments...);
     }
 };
 
+/// Finds functions through cuGetProcAddress, in the form of a given CUDA version. Drivers before
+/// CUDA 11.3 do not have it; their functions are looked up in the library.
+class AddressSource {
+public:
+    explicit AddressSource(const platform::DynamicLibrary& file) noexcept
+        : file_(file),
+          with_status_(reinterpret_cast<WithStatus>(file.find("cuGetProcAddress_v2"))),
+          without_(reinterpret_cast<Without>(file.find("cuGetProcAddress"))) {}
+
+    void* find(const DriverSymbol& symbol) const noexcept {
+        void* const address = look_up(symbol);
+        return address != nullptr ? address : file_.find(symbol.exported);
+    }
+
+private:
+    using WithStatus = Result (*)(const char*, void**, int, std::uint64_t, AddressQuery*);  // 12.0
+    using Without = Result (*)(const char*, void**, int, std::uint64_t);                    // 11.3
+
+    void* look_up(const DriverSymbol& symbol) const noexcept {
+        void* address = nullptr;
+        Result result = Result::not_found;
+        if (with_status_ != nullptr) {
+            AddressQuery query = AddressQuery::symbol_not_found;
+            result = with_status_(symbol.name, &address, symbol.version, legacy_stream, &query);
+        } else if (without_ != nullptr) {
+            result = without_(symbol.name, &address, symbol.version, legacy_stream);
+        }
+        return result == Result::success ? address : nullptr;
+    }
+
+    const platform::DynamicLibrary& file_;
+    const WithStatus with_status_;
+    const Without without_;
+};
+
+/// The list of the functions of a DriverApi, the last one declared first.
+struct DriverSymbols {
+    template <Need need, class... Parameters>
+    struct Function : DriverFunction<Result(Parameters...)> {
+        Function(DriverSymbols* list, const char* its_name, int its_version,
+                 const char* exported_as = nullptr) noexcept
+            : DriverFunction<Result(Parameters...)>(list->symbols, need, its_name, its_version,
+                                                    exported_as) {}
+    };
+    template <class... Parameters>
+    using Always = Function<Need::always, Parameters...>;
+    template <class... Parameters>
+    using Optional = Function<Need::optional, Parameters...>;
+
+    DriverSymbol* symbols = nullptr;
+};
+
 /// The functions of the driver that the backend uses. On 64-bit systems the driver uses the normal
 /// calling convention of C, so none is named here.
-struct DriverApi {
+struct DriverApi : DriverSymbols {
     /// Loads the library and looks up all functions. Returns false, with the reason in `problem`,
     /// if the library cannot be loaded or lacks a required function. Throws std::bad_alloc.
-    [[nodiscard]] bool load(const std::string& library);
-
-    template <class... Parameters>
-    using Function = DriverFunction<Result(Parameters...)>;
-    using enum Need;
+    [[nodiscard]] bool load(const std::string& library) {
+        if (!file.open(library)) {
+            problem = "no " + library + " on this machine: " + file.problem();
+            return false;
+        }
+        const AddressSource source(file);
+        for (DriverSymbol* symbol = symbols; symbol != nullptr; symbol = symbol->next) {
+            symbol->address = source.find(*symbol);
+            if (symbol->address == nullptr && symbol->need == Need::always) {
+                problem = library + " has no " + symbol->exported +
+                          "; expected the driver of CUDA 10.0 or newer";
+                return false;
+            }
+        }
+        return true;
+    }
 
     platform::DynamicLibrary file;
     std::string problem;
-    DriverSymbol* symbols = nullptr;  // list of all functions below, the last first
 
     // The driver and its devices.
-    Function<unsigned> init{symbols, always, "cuInit", 2000};
-    Function<int*> driver_version{symbols, always, "cuDriverGetVersion", 2020};
-    Function<Result, const char**> error_string{symbols, optional, "cuGetErrorString", 6000};
-    Function<int*> device_count{symbols, always, "cuDeviceGetCount", 2000};
-    Function<DeviceNumber*, int> device_get{symbols, always, "cuDeviceGet", 2000};
-    Function<char*, int, DeviceNumber> device_name{symbols, always, "cuDeviceGetName", 2000};
-    Function<int*, DeviceAttribute, DeviceNumber> device_attribute{symbols, always,
-                                                                   "cuDeviceGetAttribute", 2000};
+    Always<unsigned> init{this, "cuInit", 2000};
+    Always<int*> driver_version{this, "cuDriverGetVersion", 2020};
+    Optional<Result, const char**> error_string{this, "cuGetErrorString", 6000};
+    Always<int*> device_count{this, "cuDeviceGetCount", 2000};
+    Always<DeviceNumber*, int> device_get{this, "cuDeviceGet", 2000};
+    Always<char*, int, DeviceNumber> device_name{this, "cuDeviceGetName", 2000};
+    Always<int*, DeviceAttribute, DeviceNumber> device_attribute{this, "cuDeviceGetAttribute",
+                                                                 2000};
 
     // Contexts.
-    Function<Context*, DeviceNumber> context_retain{symbols, always, "cuDevicePrimaryCtxRetain",
-                                                    7000};
-    Function<DeviceNumber> context_release{symbols, always, "cuDevicePrimaryCtxRelease", 7000};
-    Function<Context> context_push{symbols, always, "cuCtxPushCurrent", 4000,
-                                   "cuCtxPushCurrent_v2"};
-    Function<Context*> context_pop{symbols, always, "cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"};
-    Function<> context_synchronize{symbols, always, "cuCtxSynchronize", 2000};
+    Always<Context*, DeviceNumber> context_retain{this, "cuDevicePrimaryCtxRetain", 7000};
+    Always<DeviceNumber> context_release{this, "cuDevicePrimaryCtxRelease", 7000};
+    Always<Context> context_push{this, "cuCtxPushCurrent", 4000, "cuCtxPushCurrent_v2"};
+    Always<Context*> context_pop{this, "cuCtxPopCurrent", 4000, "cuCtxPopCurrent_v2"};
+    Always<> context_synchronize{this, "cuCtxSynchronize", 2000};
 
     // Memory.
-    Function<std::size_t*, std::size_t*> memory_info{symbols, always, "cuMemGetInfo", 3020,
-                                                     "cuMemGetInfo_v2"};
-    Function<DeviceAddress*, std::size_t> memory_allocate{symbols, always, "cuMemAlloc", 3020,
-                                                          "cuMemAlloc_v2"};
-    Function<DeviceAddress> memory_free{symbols, always, "cuMemFree", 3020, "cuMemFree_v2"};
-    Function<DeviceAddress*, std::size_t, unsigned> memory_allocate_managed{
-        symbols, optional, "cuMemAllocManaged", 6000};
-    Function<DeviceAddress*, std::size_t, Stream> memory_allocate_async{symbols, optional,
-                                                                        "cuMemAllocAsync", 11020};
-    Function<DeviceAddress, Stream> memory_free_async{symbols, optional, "cuMemFreeAsync", 11020};
-    Function<MemoryPool*, DeviceNumber> default_pool{symbols, optional, "cuDeviceGetDefaultMemPool",
-                                                     11020};
-    Function<MemoryPool, MemoryPoolAttribute, void*> pool_set{symbols, optional,
-                                                              "cuMemPoolSetAttribute", 11020};
-    Function<MemoryPool, MemoryPoolAttribute, void*> pool_get{symbols, optional,
-                                                              "cuMemPoolGetAttribute", 11020};
-    Function<MemoryPool, std::size_t> pool_trim{symbols, optional, "cuMemPoolTrimTo", 11020};
-    Function<DeviceAddress, std::size_t, Advice, DeviceNumber> memory_advise{symbols, optional,
-                                                                             "cuMemAdvise", 8000};
-    Function<DeviceAddress, std::size_t, DeviceNumber, Stream> memory_prefetch{
-        symbols, optional, "cuMemPrefetchAsync", 8000};
-    Function<void*, PointerAttribute, DeviceAddress> pointer_attribute{
-        symbols, always, "cuPointerGetAttribute", 4000};
+    Always<std::size_t*, std::size_t*> memory_info{this, "cuMemGetInfo", 3020, "cuMemGetInfo_v2"};
+    Always<DeviceAddress*, std::size_t> memory_allocate{this, "cuMemAlloc", 3020, "cuMemAlloc_v2"};
+    Always<DeviceAddress> memory_free{this, "cuMemFree", 3020, "cuMemFree_v2"};
+    Optional<DeviceAddress*, std::size_t, unsigned> memory_allocate_managed{
+        this, "cuMemAllocManaged", 6000};
+    Optional<DeviceAddress*, std::size_t, Stream> memory_allocate_async{this, "cuMemAllocAsync",
+                                                                        11020};
+    Optional<DeviceAddress, Stream> memory_free_async{this, "cuMemFreeAsync", 11020};
+    Optional<MemoryPool*, DeviceNumber> default_pool{this, "cuDeviceGetDefaultMemPool", 11020};
+    Optional<MemoryPool, MemoryPoolAttribute, void*> pool_set{this, "cuMemPoolSetAttribute", 11020};
+    Optional<MemoryPool, MemoryPoolAttribute, void*> pool_get{this, "cuMemPoolGetAttribute", 11020};
+    Optional<MemoryPool, std::size_t> pool_trim{this, "cuMemPoolTrimTo", 11020};
+    Optional<DeviceAddress, std::size_t, Advice, DeviceNumber> memory_advise{this, "cuMemAdvise",
+                                                                             8000};
+    Optional<DeviceAddress, std::size_t, DeviceNumber, Stream> memory_prefetch{
+        this, "cuMemPrefetchAsync", 8000};
+    Always<void*, PointerAttribute, DeviceAddress> pointer_attribute{this, "cuPointerGetAttribute",
+                                                                     4000};
 
     // Virtual memory.
-    Function<std::size_t*, const AllocationProperties*, Granularity> granularity{
-        symbols, optional, "cuMemGetAllocationGranularity", 10020};
-    Function<DeviceAddress*, std::size_t, std::size_t, DeviceAddress, unsigned long long>
-        address_reserve{symbols, optional, "cuMemAddressReserve", 10020};
-    Function<DeviceAddress, std::size_t> address_free{symbols, optional, "cuMemAddressFree", 10020};
-    Function<MemoryNumber*, std::size_t, const AllocationProperties*, unsigned long long>
-        memory_create{symbols, optional, "cuMemCreate", 10020};
-    Function<MemoryNumber> memory_release{symbols, optional, "cuMemRelease", 10020};
-    Function<void*, MemoryNumber, HandleType, unsigned long long> memory_export{
-        symbols, optional, "cuMemExportToShareableHandle", 10020};
-    Function<MemoryNumber*, void*, HandleType> memory_import{
-        symbols, optional, "cuMemImportFromShareableHandle", 10020};
-    Function<DeviceAddress, std::size_t, std::size_t, MemoryNumber, unsigned long long> memory_map{
-        symbols, optional, "cuMemMap", 10020};
-    Function<DeviceAddress, std::size_t> memory_unmap{symbols, optional, "cuMemUnmap", 10020};
-    Function<DeviceAddress, std::size_t, const AccessDescription*, std::size_t> memory_set_access{
-        symbols, optional, "cuMemSetAccess", 10020};
+    Optional<std::size_t*, const AllocationProperties*, Granularity> granularity{
+        this, "cuMemGetAllocationGranularity", 10020};
+    Optional<DeviceAddress*, std::size_t, std::size_t, DeviceAddress, unsigned long long>
+        address_reserve{this, "cuMemAddressReserve", 10020};
+    Optional<DeviceAddress, std::size_t> address_free{this, "cuMemAddressFree", 10020};
+    Optional<MemoryNumber*, std::size_t, const AllocationProperties*, unsigned long long>
+        memory_create{this, "cuMemCreate", 10020};
+    Optional<MemoryNumber> memory_release{this, "cuMemRelease", 10020};
+    Optional<void*, MemoryNumber, HandleType, unsigned long long> memory_export{
+        this, "cuMemExportToShareableHandle", 10020};
+    Optional<MemoryNumber*, void*, HandleType> memory_import{this, "cuMemImportFromShareableHandle",
+                                                             10020};
+    Optional<DeviceAddress, std::size_t, std::size_t, MemoryNumber, unsigned long long> memory_map{
+        this, "cuMemMap", 10020};
+    Optional<DeviceAddress, std::size_t> memory_unmap{this, "cuMemUnmap", 10020};
+    Optional<DeviceAddress, std::size_t, const AccessDescription*, std::size_t> memory_set_access{
+        this, "cuMemSetAccess", 10020};
 
     // Pinned host memory.
-    Function<void**, std::size_t, unsigned> host_allocate{symbols, always, "cuMemHostAlloc", 2020};
-    Function<void*> host_free{symbols, always, "cuMemFreeHost", 2000};
-    Function<void*, std::size_t, unsigned> host_register{symbols, optional, "cuMemHostRegister",
-                                                         6050, "cuMemHostRegister_v2"};
-    Function<void*> host_unregister{symbols, optional, "cuMemHostUnregister", 4000};
+    Always<void**, std::size_t, unsigned> host_allocate{this, "cuMemHostAlloc", 2020};
+    Always<void*> host_free{this, "cuMemFreeHost", 2000};
+    Optional<void*, std::size_t, unsigned> host_register{this, "cuMemHostRegister", 6050,
+                                                         "cuMemHostRegister_v2"};
+    Optional<void*> host_unregister{this, "cuMemHostUnregister", 4000};
 
     // Streams and events.
-    Function<Stream*, unsigned> stream_create{symbols, always, "cuStreamCreate", 2000};
-    Function<Stream*, unsigned, int> stream_create_with_priority{
-        symbols, always, "cuStreamCreateWithPriority", 5050};
-    Function<int*, int*> stream_priority_range{symbols, always, "cuCtxGetStreamPriorityRange",
-                                               5050};
-    Function<Stream> stream_destroy{symbols, always, "cuStreamDestroy", 4000, "cuStreamDestroy_v2"};
-    Function<Stream> stream_synchronize{symbols, always, "cuStreamSynchronize", 2000};
-    Function<Stream, unsigned long long*> stream_id{symbols, optional, "cuStreamGetId", 12000};
-    Function<Stream> stream_query{symbols, always, "cuStreamQuery", 2000};
-    Function<Stream, Event, unsigned> stream_wait_event{symbols, always, "cuStreamWaitEvent", 3020};
-    Function<Stream, HostFunction, void*> launch_host_function{symbols, always, "cuLaunchHostFunc",
-                                                               10000};
-    Function<Event*, unsigned> event_create{symbols, always, "cuEventCreate", 2000};
-    Function<Event> event_destroy{symbols, always, "cuEventDestroy", 4000, "cuEventDestroy_v2"};
-    Function<Event, Stream> event_record{symbols, always, "cuEventRecord", 2000};
-    Function<Event> event_query{symbols, always, "cuEventQuery", 2000};
-    Function<Event> event_synchronize{symbols, always, "cuEventSynchronize", 2000};
-    Function<float*, Event, Event> event_elapsed{symbols, always, "cuEventElapsedTime", 2000};
+    Always<Stream*, unsigned> stream_create{this, "cuStreamCreate", 2000};
+    Always<Stream*, unsigned, int> stream_create_with_priority{this, "cuStreamCreateWithPriority",
+                                                               5050};
+    Always<int*, int*> stream_priority_range{this, "cuCtxGetStreamPriorityRange", 5050};
+    Always<Stream> stream_destroy{this, "cuStreamDestroy", 4000, "cuStreamDestroy_v2"};
+    Always<Stream> stream_synchronize{this, "cuStreamSynchronize", 2000};
+    Optional<Stream, unsigned long long*> stream_id{this, "cuStreamGetId", 12000};
+    Always<Stream> stream_query{this, "cuStreamQuery", 2000};
+    Always<Stream, Event, unsigned> stream_wait_event{this, "cuStreamWaitEvent", 3020};
+    Always<Stream, HostFunction, void*> launch_host_function{this, "cuLaunchHostFunc", 10000};
+    Always<Event*, unsigned> event_create{this, "cuEventCreate", 2000};
+    Always<Event> event_destroy{this, "cuEventDestroy", 4000, "cuEventDestroy_v2"};
+    Always<Event, Stream> event_record{this, "cuEventRecord", 2000};
+    Always<Event> event_query{this, "cuEventQuery", 2000};
+    Always<Event> event_synchronize{this, "cuEventSynchronize", 2000};
+    Always<float*, Event, Event> event_elapsed{this, "cuEventElapsedTime", 2000};
 
     // Copies and fills.
-    Function<DeviceAddress, DeviceAddress, std::size_t, Stream> copy{symbols, always,
-                                                                     "cuMemcpyAsync", 4000};
-    Function<DeviceAddress, const void*, std::size_t, Stream> copy_to_device{
-        symbols, always, "cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"};
-    Function<void*, DeviceAddress, std::size_t, Stream> copy_to_host{
-        symbols, always, "cuMemcpyDtoHAsync", 3020, "cuMemcpyDtoHAsync_v2"};
-    Function<DeviceAddress, DeviceAddress, std::size_t, Stream> copy_on_device{
-        symbols, always, "cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"};
-    Function<DeviceAddress, unsigned char, std::size_t, Stream> fill{symbols, always,
-                                                                     "cuMemsetD8Async", 3020};
+    Always<DeviceAddress, DeviceAddress, std::size_t, Stream> copy{this, "cuMemcpyAsync", 4000};
+    Always<DeviceAddress, const void*, std::size_t, Stream> copy_to_device{
+        this, "cuMemcpyHtoDAsync", 3020, "cuMemcpyHtoDAsync_v2"};
+    Always<void*, DeviceAddress, std::size_t, Stream> copy_to_host{this, "cuMemcpyDtoHAsync", 3020,
+                                                                   "cuMemcpyDtoHAsync_v2"};
+    Always<DeviceAddress, DeviceAddress, std::size_t, Stream> copy_on_device{
+        this, "cuMemcpyDtoDAsync", 3020, "cuMemcpyDtoDAsync_v2"};
+    Always<DeviceAddress, unsigned char, std::size_t, Stream> fill{this, "cuMemsetD8Async", 3020};
 
     // Peers.
-    Function<int*, DeviceNumber, DeviceNumber> can_access_peer{symbols, optional,
-                                                               "cuDeviceCanAccessPeer", 4000};
-    Function<Context, unsigned> enable_peer_access{symbols, optional, "cuCtxEnablePeerAccess",
-                                                   4000};
-    Function<DeviceAddress, Context, DeviceAddress, Context, std::size_t, Stream> copy_peer{
-        symbols, optional, "cuMemcpyPeerAsync", 4000};
+    Optional<int*, DeviceNumber, DeviceNumber> can_access_peer{this, "cuDeviceCanAccessPeer", 4000};
+    Optional<Context, unsigned> enable_peer_access{this, "cuCtxEnablePeerAccess", 4000};
+    Optional<DeviceAddress, Context, DeviceAddress, Context, std::size_t, Stream> copy_peer{
+        this, "cuMemcpyPeerAsync", 4000};
 
     // Capture and graphs.
-    Function<Stream, CaptureMode> begin_capture{symbols, optional, "cuStreamBeginCapture", 10010,
+    Optional<Stream, CaptureMode> begin_capture{this, "cuStreamBeginCapture", 10010,
                                                 "cuStreamBeginCapture_v2"};
-    Function<CaptureMode*> exchange_capture_mode{symbols, optional,
-                                                 "cuThreadExchangeStreamCaptureMode", 10010};
-    Function<Stream, Graph*> end_capture{symbols, optional, "cuStreamEndCapture", 10000};
-    Function<Stream, CaptureStatus*, std::uint64_t*, Graph*, const GraphNode**, std::size_t*>
-        capture_info{symbols, optional, "cuStreamGetCaptureInfo", 11030,
-                     "cuStreamGetCaptureInfo_v2"};
-    Function<GraphExec*, Graph, GraphNode*, char*, std::size_t> graph_instantiate{
-        symbols, optional, "cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"};
-    Function<GraphExec, Stream> graph_launch{symbols, optional, "cuGraphLaunch", 10000};
-    Function<Graph> graph_destroy{symbols, optional, "cuGraphDestroy", 10000};
-    Function<GraphExec> graph_exec_destroy{symbols, optional, "cuGraphExecDestroy", 10000};
+    Optional<CaptureMode*> exchange_capture_mode{this, "cuThreadExchangeStreamCaptureMode", 10010};
+    Optional<Stream, Graph*> end_capture{this, "cuStreamEndCapture", 10000};
+    Optional<Stream, CaptureStatus*, std::uint64_t*, Graph*, const GraphNode**, std::size_t*>
+        capture_info{this, "cuStreamGetCaptureInfo", 11030, "cuStreamGetCaptureInfo_v2"};
+    Optional<GraphExec*, Graph, GraphNode*, char*, std::size_t> graph_instantiate{
+        this, "cuGraphInstantiate", 11000, "cuGraphInstantiate_v2"};
+    Optional<GraphExec, Stream> graph_launch{this, "cuGraphLaunch", 10000};
+    Optional<Graph> graph_destroy{this, "cuGraphDestroy", 10000};
+    Optional<GraphExec> graph_exec_destroy{this, "cuGraphExecDestroy", 10000};
 };
 
 }  // namespace tensorpool::device::cuda

@@ -4,7 +4,6 @@
 #include <deque>
 #include <mutex>
 #include <new>
-#include <utility>
 
 #include <tensorpool/device/backend.hpp>
 

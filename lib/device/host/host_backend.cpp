@@ -10,7 +10,11 @@
 #include "device/host/range_map.hpp"
 #include "platform/platform.hpp"
 
-namespace tensorpool::device {
+namespace tensorpool {
+
+using device::refuse;
+using device::to_text;
+
 namespace {
 
 /// Refuses more than is available. The system could promise more, but it kills processes that use
@@ -107,24 +111,14 @@ public:
 
 private:
     std::mutex mutex_;
-    RangeMap<Kind> ranges_;
-    RangeMap<Kind> foreign_;
+    device::RangeMap<Kind> ranges_;
+    device::RangeMap<Kind> foreign_;
 };
 
-}  // namespace
-}  // namespace tensorpool::device
+constexpr HostMemory::Kind pinned_kind = 0;
 
-namespace tensorpool {
-
-using device::refuse;
-using device::to_text;
-
-namespace {
-
-constexpr device::HostMemory::Kind pinned_kind = 0;
-
-device::HostMemory::Kind number_of(StorageKind kind) {
-    if (kind <= StorageKind::managed) return static_cast<device::HostMemory::Kind>(kind);
+HostMemory::Kind number_of(StorageKind kind) {
+    if (kind <= StorageKind::managed) return static_cast<HostMemory::Kind>(kind);
     refuse("storage kind " + std::to_string(static_cast<int>(kind)) + " is unknown");
 }
 
@@ -256,8 +250,8 @@ struct HostBackend::State {
     const std::size_t total_bytes = platform::total_memory();
     std::string name;
     device::CallErrors errors;
-    device::HostMemory memory;
-    device::HostMemory pinned;
+    HostMemory memory;
+    HostMemory pinned;
     const std::shared_ptr<Stream> default_stream = std::make_shared<Stream>();
     HandleTable<Stream, StreamHandle> streams;
     HandleTable<Event, EventHandle> events;

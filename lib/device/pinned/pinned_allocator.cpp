@@ -66,7 +66,6 @@ Request pinned_request(std::size_t bytes) noexcept {
             bytes <= small_limit ? Pool::small : Pool::large, 0};
 }
 
-/// The smallest slab for a request.
 constexpr std::size_t min_slab(const Request& request) noexcept {
     return base::align_up(request.rounded, slab_step);
 }
@@ -332,9 +331,7 @@ public:
             throw;
         }
         end_growth(bytes, bytes);
-        record.note_capacity();
         events::record(TraceAction::slab, record.id(), memory, bytes);
-        events::write_entry(EntryKind::growth, LimitKind::none, bytes, name);
         return {heap.take_best(slabs_, request)};
     }
     /// Releases free slabs to make room. If that fails, cuts a small block from a slab of large
@@ -377,9 +374,7 @@ public:
             count_give_back(slab->bytes);
             heap.remove_slab(*slab);
         }
-        if (given == 0) return 0;
-        record.note_capacity();
-        events::write_entry(EntryKind::give_back, LimitKind::none, given, name);
+        if (given != 0) end_give_back(given);
         return given;
     }
     /// Throws the exception for a failure, after all parked blocks were put into the sets. Reports

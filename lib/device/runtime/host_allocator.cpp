@@ -4,9 +4,7 @@
 #include <unordered_map>
 
 #include "device/caching/failure_report.hpp"
-#include "device/call_errors.hpp"
 #include "device/owned_device_record.hpp"
-#include "events/misuse.hpp"
 
 namespace tensorpool::device {
 namespace {
@@ -20,6 +18,15 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
     return failure.capacity >= failure.other_processes ? Cause::own_use : Cause::other_processes;
 }
 
+class SystemMemorySource final : public HostMemorySource {
+    void* allocate(std::size_t bytes, std::size_t alignment) noexcept override {
+        return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
+    }
+    void deallocate(void* memory, std::size_t, std::size_t alignment) noexcept override {
+        ::operator delete(memory, std::align_val_t(alignment));
+    }
+};
+
 }  // namespace
 
 using detail::add;
@@ -27,143 +34,12 @@ using detail::add;
 /// The implementation of HostAllocator: the blocks in use, their streams, and the counters. A
 /// block's own stream is treated like any other: a freed block is held back until all have passed.
 ///
-/// Order of locks: `waiting_`, then `mutex_`. The source is called under neither, and no stream is
-/// waited for under `mutex_`.
-class HostBlocks {
-public:
+/// Order of locks: `waiting`, then `mutex`. The source is called under neither, and no stream is
+/// waited for under `mutex`.
+struct HostBlocks {
     /// The same as for blocks of CachingAllocator.
     static constexpr std::size_t alignment = 256;
 
-    HostBlocks(Backend& backend, Device device, std::shared_ptr<HostMemorySource> source)
-        : backend_(backend),
-          device_(device),
-          source_(std::move(source)),
-          record_("host", DeviceStatistics::Kind::host, device),
-          events_(backend, device.index),
-          deferred_(backend, device.index, events_, record_.totals()) {}
-    ~HostBlocks() {
-        backend_.synchronize_device(device_.index);
-        Block* passed = nullptr;
-        for (auto& [handle, stream] : streams_) {
-            while (DeferrableBlock* const block = deferred_.next_of_all(stream.queue)) {
-                pass(*block, passed);
-            }
-        }
-        give(passed);
-        for (const auto& [memory, block] : blocks_) {
-            source_->deallocate(block->address, block->bytes, alignment);
-        }
-    }
-
-    Device device() const noexcept { return device_; }
-    /// Returns nullptr if the source has no memory, even after waiting for all blocks held back.
-    /// Throws std::bad_alloc if there is no memory for the record.
-    void* allocate(std::size_t bytes, StreamHandle stream) {
-        events::look_for_recorder();
-        if (!deferred_.is_empty()) complete_and_give();
-        void* const memory = take(bytes);
-        if (memory == nullptr) return nullptr;
-        try {
-            enter(memory, bytes, stream);
-        } catch (...) {
-            source_->deallocate(memory, bytes, alignment);
-            throw;
-        }
-        return memory;
-    }
-    [[noreturn]] void fail(std::size_t bytes) {
-        {
-            const std::lock_guard guard(mutex_);
-            detail::add(record_.totals().failures, 1);
-        }
-        DeviceAllocationFailure failure;
-        FailureReport report(failure, "host", device_, statistics(), 0);
-        report.add_device(platform::available_memory(), platform::total_memory());
-        failure.asked = bytes;
-        failure.cause = cause_of(failure);
-        failure.missing = bytes > failure.device_free ? bytes - failure.device_free : bytes;
-        throw DeviceAllocationError(failure);
-    }
-    void deallocate(void* memory) noexcept {
-        if (!deferred_.is_empty()) complete_and_give();
-        std::size_t bytes = 0;
-        {
-            const std::lock_guard guard(mutex_);
-            Block& block = remove(memory);
-            bytes = block.bytes;
-            deferred_.forget_idle_uses(block);
-            if (deferred_.is_busy(block.home->queue.stream)) {
-                deferred_.add_reserved_use(block, block.home->queue);
-            }
-            if (block.uses != nullptr) {
-                events::record(TraceAction::defer, record_.id(), memory, bytes);
-                return deferred_.defer(block);
-            }
-            record_.totals().let_go(bytes);
-            count_give_back(block);
-            records_.give(block);
-        }
-        source_->deallocate(memory, bytes, alignment);
-    }
-    void record_use(void* memory, StreamHandle stream) {
-        const std::lock_guard guard(mutex_);
-        const auto found = blocks_.find(memory);
-        if (found == blocks_.end()) {
-            throw DeviceError(DeviceStatus::invalid_argument,
-                              "tensorpool: record_use: no block in use of the host allocator of " +
-                                  to_string(device_) + " begins at the given address");
-        }
-        Block& block = *found->second;
-        if (stream == block.home->queue.stream) return;
-        deferred_.reserve(blocks_.size() + 1);
-        if (!deferred_.add_use(block, stream_of(stream).queue)) return;
-        add(record_.totals().cross_stream_uses, 1);
-    }
-    std::size_t size_of(const void* memory) const noexcept {
-        const std::lock_guard guard(mutex_);
-        const auto found = blocks_.find(memory);
-        return found == blocks_.end() ? 0 : found->second->bytes;
-    }
-    bool is_used_on(const void* memory, StreamHandle stream) const noexcept {
-        const std::lock_guard guard(mutex_);
-        const auto found = blocks_.find(memory);
-        if (found == blocks_.end()) return false;
-        const Block& block = *found->second;
-        return block.home->queue.stream == stream || DeferredFrees::has_use(block, stream);
-    }
-    void end_stream(StreamHandle stream) {
-        if (stream == nullptr) return;
-        wait_for_end_of(stream);
-        const std::lock_guard only_one(waiting_);
-        std::unique_lock lock(mutex_);
-        const auto found = streams_.find(stream);
-        if (found == streams_.end()) return;
-        Stream& ending = found->second;
-        Stream& heir = stream_of(nullptr);
-        for (auto& [memory, block] : blocks_) {
-            if (block->home == &ending) block->home = &heir;
-            deferred_.forget_uses(*block, ending.queue);
-        }
-        Block* passed = nullptr;
-        complete(passed);
-        try {
-            deferred_.end(
-                ending.queue, mutex_, [&] { wait_for_end_of(stream); },
-                [&](DeferrableBlock& block) { pass(block, passed); });
-            record_.end_stream(*ending.queue.record);
-            streams_.erase(found);
-        } catch (...) {
-            lock.unlock();
-            give(passed);
-            throw;
-        }
-        lock.unlock();
-        give(passed);
-    }
-    DeviceStatistics statistics() const { return record_.statistics(); }
-    std::size_t trim() noexcept { return complete_and_give() + source_->trim(); }
-
-private:
     struct Stream {
         StreamQueue queue;
         statistics::DeviceStreamCounters* counters = nullptr;
@@ -174,63 +50,112 @@ private:
         Block* next = nullptr;  // in a list of blocks that return to the source
     };
 
+    HostBlocks(Backend& of_backend, Device of_device, std::shared_ptr<HostMemorySource> of_source)
+        : backend(of_backend),
+          device(of_device),
+          source(std::move(of_source)),
+          record("host", DeviceStatistics::Kind::host, of_device),
+          events(of_backend, of_device.index),
+          deferred(of_backend, of_device.index, events, record.totals()) {}
+    ~HostBlocks() {
+        backend.synchronize_device(device.index);
+        Block* passed = nullptr;
+        for (auto& [handle, stream] : streams) {
+            while (DeferrableBlock* const block = deferred.next_of_all(stream.queue)) {
+                pass(*block, passed);
+            }
+        }
+        give(passed);
+        for (const auto& [memory, block] : in_use) {
+            source->deallocate(block->address, block->bytes, alignment);
+        }
+    }
+
+    /// Returns nullptr if the source has no memory, even after waiting for all blocks held back.
+    /// Throws std::bad_alloc if there is no memory for the record.
+    void* allocate(std::size_t bytes, StreamHandle stream) {
+        events::look_for_recorder();
+        if (!deferred.is_empty()) complete_and_give();
+        void* const memory = take(bytes);
+        if (memory == nullptr) return nullptr;
+        try {
+            enter(memory, bytes, stream);
+        } catch (...) {
+            source->deallocate(memory, bytes, alignment);
+            throw;
+        }
+        return memory;
+    }
+    [[noreturn]] void fail(std::size_t bytes) {
+        {
+            const std::lock_guard guard(mutex);
+            detail::add(record.totals().failures, 1);
+        }
+        DeviceAllocationFailure failure;
+        FailureReport report(failure, "host", device, record.statistics(), 0);
+        report.add_device(platform::available_memory(), platform::total_memory());
+        failure.asked = bytes;
+        failure.cause = cause_of(failure);
+        failure.missing = bytes > failure.device_free ? bytes - failure.device_free : bytes;
+        throw DeviceAllocationError(failure);
+    }
     void* take(std::size_t bytes) noexcept {
-        void* const memory = source_->allocate(bytes, alignment);
-        if (memory != nullptr || deferred_.is_empty()) return memory;
+        void* const memory = source->allocate(bytes, alignment);
+        if (memory != nullptr || deferred.is_empty()) return memory;
         wait_and_give();
-        return source_->allocate(bytes, alignment);
+        return source->allocate(bytes, alignment);
     }
     void enter(void* memory, std::size_t bytes, StreamHandle stream) {
-        const std::lock_guard guard(mutex_);
+        const std::lock_guard guard(mutex);
         Stream& home = stream_of(stream);
-        deferred_.reserve(blocks_.size() + 1);
-        Block& block = records_.take();
+        deferred.reserve(in_use.size() + 1);
+        Block& block = records.take();
         try {
-            blocks_.emplace(memory, &block);
+            in_use.emplace(memory, &block);
         } catch (...) {
-            records_.give(block);
+            records.give(block);
             throw;
         }
         block.address = static_cast<std::byte*>(memory);
         block.bytes = bytes;
         block.home = &home;
-        record_.totals().count_growth(bytes);
-        record_.totals().hold(bytes);
+        record.totals().count_growth(bytes);
+        record.totals().hold(bytes);
         count_allocation(*home.counters, bytes, bytes);
-        record_.note_capacity();
-        events::record_device_block(record_.id(), stream, memory, bytes);
+        record.note_capacity();
+        events::record_device_block(record.id(), stream, memory, bytes);
     }
     Stream& stream_of(StreamHandle stream) {
-        const auto [entry, is_new] = streams_.try_emplace(stream);
+        const auto [entry, is_new] = streams.try_emplace(stream);
         if (!is_new) return entry->second;
         try {
-            entry->second.queue.record = &record_.add_stream(stream);
+            entry->second.queue.record = &record.add_stream(stream);
             entry->second.counters = &entry->second.queue.record->counters;
         } catch (...) {
-            streams_.erase(entry);
+            streams.erase(entry);
             throw;
         }
         entry->second.queue.stream = stream;
         return entry->second;
     }
     Block& remove(void* memory) noexcept {
-        const auto found = blocks_.find(memory);
-        if (found == blocks_.end()) {
+        const auto found = in_use.find(memory);
+        if (found == in_use.end()) {
             events::stop_at_misuse(
                 {.kind = events::MisuseKind::foreign_free, .pointer = memory, .owner = "host"},
                 "deallocate: no block in use of the host allocator of %s begins "
                 "at %p",
-                to_string(device_).c_str(), memory);
+                to_string(device).c_str(), memory);
         }
         Block& block = *found->second;
-        blocks_.erase(found);
+        in_use.erase(found);
         count_free(*block.home->counters, block.bytes, block.bytes);
         return block;
     }
     void count_give_back(const Block& block) noexcept {
-        events::record(TraceAction::deallocate, record_.id(), block.address, block.bytes);
-        record_.totals().count_give_back(block.bytes);
-        record_.note_capacity();
+        events::record(TraceAction::deallocate, record.id(), block.address, block.bytes);
+        record.totals().count_give_back(block.bytes);
+        record.note_capacity();
     }
 
     // Blocks that all streams have passed are put into a list under the lock; they return to the
@@ -241,14 +166,13 @@ private:
         own.next = std::exchange(passed, &own);
     }
     void complete(Block*& passed) noexcept {
-        deferred_.begin();
-        for (auto& [handle, stream] : streams_) {
-            while (DeferrableBlock* const block = deferred_.next(stream.queue))
-                pass(*block, passed);
+        deferred.begin();
+        for (auto& [handle, stream] : streams) {
+            while (DeferrableBlock* const block = deferred.next(stream.queue)) pass(*block, passed);
         }
     }
     void complete_up_to(Stream& stream, std::uint64_t added, Block*& passed) noexcept {
-        while (DeferrableBlock* const block = deferred_.next_up_to(stream.queue, added)) {
+        while (DeferrableBlock* const block = deferred.next_up_to(stream.queue, added)) {
             pass(*block, passed);
         }
     }
@@ -258,17 +182,17 @@ private:
         if (passed == nullptr) return 0;
         std::size_t bytes = 0;
         for (const Block* block = passed; block != nullptr; block = block->next) {
-            source_->deallocate(block->address, block->bytes, alignment);
+            source->deallocate(block->address, block->bytes, alignment);
             bytes += block->bytes;
         }
-        const std::lock_guard guard(mutex_);
-        while (passed != nullptr) records_.give(*std::exchange(passed, passed->next));
+        const std::lock_guard guard(mutex);
+        while (passed != nullptr) records.give(*std::exchange(passed, passed->next));
         return bytes;
     }
     std::size_t complete_and_give() noexcept {
         Block* passed = nullptr;
         {
-            const std::lock_guard guard(mutex_);
+            const std::lock_guard guard(mutex);
             complete(passed);
         }
         return give(passed);
@@ -277,14 +201,14 @@ private:
     /// have been destroyed before end_stream was called, so this waits for the whole device
     /// instead.
     void wait_and_give() noexcept {
-        const std::lock_guard only_one(waiting_);
+        const std::lock_guard only_one(waiting);
         Block* passed = nullptr;
         {
-            const std::lock_guard guard(mutex_);
-            add(record_.totals().pressures, 1);
+            const std::lock_guard guard(mutex);
+            add(record.totals().pressures, 1);
             bool have_ended = true;
             // Other threads may add streams during the waits; the map never moves its nodes.
-            for (auto& [handle, stream] : streams_) {
+            for (auto& [handle, stream] : streams) {
                 if (stream.queue.first == nullptr) continue;
                 stream.awaited = stream.queue.added;
                 if (wait_for(stream)) complete_up_to(stream, stream.awaited, passed);
@@ -296,53 +220,43 @@ private:
         give(passed);
     }
     bool wait_for(const Stream& stream) noexcept {
-        add(record_.totals().synchronizations, 1);
-        const Unlocked unlocked(mutex_);
-        return is_done(backend_.synchronize_stream(device_.index, stream.queue.stream));
+        add(record.totals().synchronizations, 1);
+        const Unlocked unlocked(mutex);
+        return is_done(backend.synchronize_stream(device.index, stream.queue.stream));
     }
     void wait_for_device(Block*& passed) noexcept {
-        for (auto& [handle, stream] : streams_) stream.awaited = stream.queue.added;
-        add(record_.totals().synchronizations, 1);
+        for (auto& [handle, stream] : streams) stream.awaited = stream.queue.added;
+        add(record.totals().synchronizations, 1);
         {
-            const Unlocked unlocked(mutex_);
-            if (!is_done(backend_.synchronize_device(device_.index))) return;
+            const Unlocked unlocked(mutex);
+            if (!is_done(backend.synchronize_device(device.index))) return;
         }
-        for (auto& [handle, stream] : streams_) complete_up_to(stream, stream.awaited, passed);
+        for (auto& [handle, stream] : streams) complete_up_to(stream, stream.awaited, passed);
     }
     void wait_for_end_of(StreamHandle stream) {
-        check_status(backend_.synchronize_stream(device_.index, stream), "end_stream", device_,
-                     backend_);
+        check_status(backend.synchronize_stream(device.index, stream), "end_stream", device,
+                     backend);
     }
 
-    Backend& backend_;
-    const Device device_;
-    const std::shared_ptr<HostMemorySource> source_;
+    Backend& backend;
+    const Device device;
+    const std::shared_ptr<HostMemorySource> source;
 
-    std::mutex waiting_;        // held while waiting for streams or ending one, so that none ends
-    mutable std::mutex mutex_;  // guards what follows
-    OwnedDeviceRecord record_;
-    EventPool events_;
-    DeferredFrees deferred_;  // with a use reserved for each block in use
-    RecordPool<Block> records_;
-    std::unordered_map<const void*, Block*> blocks_;  // in use
-    std::map<StreamHandle, Stream> streams_;
+    std::mutex waiting;        // held while waiting for streams or ending one, so that none ends
+    mutable std::mutex mutex;  // guards what follows
+    OwnedDeviceRecord record;
+    EventPool events;
+    DeferredFrees deferred;  // with a use reserved for each block in use
+    RecordPool<Block> records;
+    std::unordered_map<const void*, Block*> in_use;  // by address
+    std::map<StreamHandle, Stream> streams;
 };
 
 }  // namespace tensorpool::device
 
 namespace tensorpool {
-namespace {
 
-class SystemMemorySource final : public HostMemorySource {
-    void* allocate(std::size_t bytes, std::size_t alignment) noexcept override {
-        return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
-    }
-    void deallocate(void* memory, std::size_t, std::size_t alignment) noexcept override {
-        ::operator delete(memory, std::align_val_t(alignment));
-    }
-};
-
-}  // namespace
+using namespace device;
 
 HostMemorySource::~HostMemorySource() = default;
 
@@ -356,11 +270,11 @@ std::shared_ptr<HostMemorySource> system_memory_source() {
 
 HostAllocator::HostAllocator(Backend& backend, Device device,
                              std::shared_ptr<HostMemorySource> source)
-    : blocks_(std::make_unique<device::HostBlocks>(backend, device, std::move(source))) {}
+    : blocks_(std::make_unique<HostBlocks>(backend, device, std::move(source))) {}
 HostAllocator::~HostAllocator() = default;
 
 Device HostAllocator::device() const noexcept {
-    return blocks_->device();
+    return blocks_->device;
 }
 
 void* HostAllocator::allocate(std::size_t bytes, StreamHandle stream) {
@@ -371,12 +285,42 @@ void* HostAllocator::allocate(std::size_t bytes, StreamHandle stream) {
     return block;
 }
 
-void HostAllocator::deallocate(void* block) noexcept {
-    if (block != nullptr) blocks_->deallocate(block);
+void HostAllocator::deallocate(void* memory) noexcept {
+    if (memory == nullptr) return;
+    if (!blocks_->deferred.is_empty()) blocks_->complete_and_give();
+    std::size_t bytes = 0;
+    {
+        const std::lock_guard guard(blocks_->mutex);
+        HostBlocks::Block& block = blocks_->remove(memory);
+        bytes = block.bytes;
+        blocks_->deferred.forget_idle_uses(block);
+        if (blocks_->deferred.is_busy(block.home->queue.stream)) {
+            blocks_->deferred.add_reserved_use(block, block.home->queue);
+        }
+        if (block.uses != nullptr) {
+            events::record(TraceAction::defer, blocks_->record.id(), memory, bytes);
+            return blocks_->deferred.defer(block);
+        }
+        blocks_->record.totals().let_go(bytes);
+        blocks_->count_give_back(block);
+        blocks_->records.give(block);
+    }
+    blocks_->source->deallocate(memory, bytes, HostBlocks::alignment);
 }
 
-void HostAllocator::record_use(void* block, StreamHandle stream) {
-    blocks_->record_use(block, stream);
+void HostAllocator::record_use(void* memory, StreamHandle stream) {
+    const std::lock_guard guard(blocks_->mutex);
+    const auto found = blocks_->in_use.find(memory);
+    if (found == blocks_->in_use.end()) {
+        throw DeviceError(DeviceStatus::invalid_argument,
+                          "tensorpool: record_use: no block in use of the host allocator of " +
+                              to_string(blocks_->device) + " begins at the given address");
+    }
+    HostBlocks::Block& block = *found->second;
+    if (stream == block.home->queue.stream) return;
+    blocks_->deferred.reserve(blocks_->in_use.size() + 1);
+    if (!blocks_->deferred.add_use(block, blocks_->stream_of(stream).queue)) return;
+    add(blocks_->record.totals().cross_stream_uses, 1);
 }
 
 void* HostAllocator::host_pointer(void* block) const noexcept {
@@ -387,24 +331,56 @@ SourceDevice HostAllocator::memory_device() const noexcept {
     return {};
 }
 
-std::size_t HostAllocator::usable_size(const void* block) const noexcept {
-    return blocks_->size_of(block);
+std::size_t HostAllocator::usable_size(const void* memory) const noexcept {
+    const std::lock_guard guard(blocks_->mutex);
+    const auto found = blocks_->in_use.find(memory);
+    return found == blocks_->in_use.end() ? 0 : found->second->bytes;
 }
 
-bool HostAllocator::is_used_on(const void* block, StreamHandle stream) const noexcept {
-    return blocks_->is_used_on(block, stream);
+bool HostAllocator::is_used_on(const void* memory, StreamHandle stream) const noexcept {
+    const std::lock_guard guard(blocks_->mutex);
+    const auto found = blocks_->in_use.find(memory);
+    if (found == blocks_->in_use.end()) return false;
+    const HostBlocks::Block& block = *found->second;
+    return block.home->queue.stream == stream || DeferredFrees::has_use(block, stream);
 }
 
 DeviceStatistics HostAllocator::statistics() const {
-    return blocks_->statistics();
+    return blocks_->record.statistics();
 }
 
 std::size_t HostAllocator::trim() noexcept {
-    return blocks_->trim();
+    return blocks_->complete_and_give() + blocks_->source->trim();
 }
 
 void HostAllocator::end_stream(StreamHandle stream) {
-    blocks_->end_stream(stream);
+    if (stream == nullptr) return;
+    blocks_->wait_for_end_of(stream);
+    const std::lock_guard only_one(blocks_->waiting);
+    std::unique_lock lock(blocks_->mutex);
+    const auto found = blocks_->streams.find(stream);
+    if (found == blocks_->streams.end()) return;
+    HostBlocks::Stream& ending = found->second;
+    HostBlocks::Stream& heir = blocks_->stream_of(nullptr);
+    for (auto& [memory, block] : blocks_->in_use) {
+        if (block->home == &ending) block->home = &heir;
+        blocks_->deferred.forget_uses(*block, ending.queue);
+    }
+    HostBlocks::Block* passed = nullptr;
+    blocks_->complete(passed);
+    try {
+        blocks_->deferred.end(
+            ending.queue, blocks_->mutex, [&] { blocks_->wait_for_end_of(stream); },
+            [&](DeferrableBlock& block) { blocks_->pass(block, passed); });
+        blocks_->record.end_stream(*ending.queue.record);
+        blocks_->streams.erase(found);
+    } catch (...) {
+        lock.unlock();
+        blocks_->give(passed);
+        throw;
+    }
+    lock.unlock();
+    blocks_->give(passed);
 }
 
 }  // namespace tensorpool

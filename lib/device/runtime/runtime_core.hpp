@@ -1,12 +1,9 @@
 #pragma once
 
-#include <utility>
-
-#include <tensorpool/device/caching_allocator.hpp>
-#include <tensorpool/device/device_allocation.hpp>
+#include <tensorpool/device/current_device.hpp>
 #include <tensorpool/device/host_allocator.hpp>
 #include <tensorpool/device/pinned_allocator.hpp>
-#include <tensorpool/device/runtime_options.hpp>
+#include <tensorpool/device/runtimes.hpp>
 
 #include "device/call_errors.hpp"
 #include "platform/process/fork_handlers.hpp"
@@ -76,7 +73,6 @@ public:
         }
         return *owned_;
     }
-    /// Returns nullptr if the object was not made yet.
     T* get_if_made() const noexcept { return made_.load(std::memory_order_acquire); }
     /// Releases the object without destroying it.
     void abandon() noexcept { (void)owned_.release(); }
@@ -146,7 +142,6 @@ public:
         if (HostAllocator* const host = host_.get_if_made()) bytes += host->trim();
         return bytes;
     }
-    /// Whether memory of this kind is host memory.
     bool is_host_memory(MemoryKind kind) const noexcept {
         return kind != MemoryKind::device || device_.type == DeviceType::cpu;
     }
@@ -258,7 +253,6 @@ private:
     MadeOnce<HostAllocator> host_;
 };
 
-/// One end of a copy.
 struct CopyEnd {
     RuntimeCore& core;
     void* memory;
@@ -280,5 +274,95 @@ void fill(const CopyEnd& end, std::uint8_t byte, std::size_t bytes);
 /// Throws std::invalid_argument if `bytes` bytes of memory are too few for a tensor of this shape,
 /// or if the shape is invalid. An empty shape is always accepted.
 void check_shape(const MemoryShape& shape, std::size_t bytes);
+
+// The runtimes made so far: what sources need besides the functions of runtimes.hpp. All throw
+// std::bad_alloc if there is no memory for the registry.
+
+/// Returns nullptr if the runtime was not made yet, or for devices beyond the first 16 of a type.
+Runtime* runtime_if_made(Device device);
+/// Whether a runtime of this type was made. Makes no call to a backend.
+bool has_runtime(DeviceType type);
+/// Throws std::invalid_argument if `get_runtime` does not return this runtime.
+void check_known(const Runtime& runtime);
+/// Throws std::invalid_argument if there is no such device.
+void check_device(Device device);
+
+/// A program's objects for one device, one of each type. Lookups take no lock. Objects are made one
+/// at a time, so that two threads whose objects request each other's types cannot deadlock.
+class ObjectTable {
+public:
+    using Recipe = Runtime::ObjectRecipe;
+
+    ~ObjectTable() { end(); }
+
+    /// Returns the object of this type, or nullptr if none was made yet.
+    void* find(const std::type_info& type) const noexcept {
+        // Acquire: pairs with the release in `make`, so that the entry and its object are visible.
+        for (const Entry* entry = last_.load(std::memory_order_acquire); entry != nullptr;
+             entry = entry->next) {
+            if (*entry->type == type) return entry->object;
+        }
+        return nullptr;
+    }
+    /// Returns the object of this type and makes it if needed. Throws what the factory throws,
+    /// std::logic_error if the calling thread is already making this type, and std::bad_alloc.
+    void* make(Runtime& runtime, const Recipe& recipe) {
+        const std::lock_guard guard(making_);
+        if (void* const made = find(*recipe.type)) return made;
+        check_not_under_way(*recipe.type);
+        auto entry = std::make_unique<Entry>(Entry{recipe.type, nullptr, recipe.destroy, nullptr});
+        const UnderWay here = {recipe.type, under_way_};
+        struct Restore {
+            const UnderWay*& current;
+            const UnderWay* before;
+            ~Restore() { current = before; }
+        } const restore = {under_way_, std::exchange(under_way_, &here)};
+        entry->object = recipe.make(runtime, recipe.factory);
+        if (entry->object == nullptr) {
+            throw std::logic_error(
+                std::string("tensorpool: Runtime::object: the factory returned nullptr for type ") +
+                recipe.type->name() + ", expected an object");
+        }
+        // Objects that the factory requested are already in the list, so they are destroyed later.
+        entry->next = last_.load(std::memory_order_relaxed);
+        last_.store(entry.get(), std::memory_order_release);
+        return entry.release()->object;
+    }
+    /// Destroys all objects, the last one made first. An object that requests another during its
+    /// destruction gets it; it is made again if needed, because the table still exists.
+    void end() noexcept {
+        while (Entry* const entry = last_.load(std::memory_order_relaxed)) {
+            last_.store(entry->next, std::memory_order_relaxed);
+            entry->destroy(entry->object);
+            delete entry;
+        }
+    }
+
+private:
+    struct Entry {
+        const std::type_info* type;
+        void* object;
+        void (*destroy)(void* object) noexcept;
+        Entry* next;  // the entry made before this one
+    };
+    struct UnderWay {
+        const std::type_info* type;
+        const UnderWay* outer;
+    };
+
+    void check_not_under_way(const std::type_info& type) const {
+        for (const UnderWay* now = under_way_; now != nullptr; now = now->outer) {
+            if (*now->type != type) continue;
+            throw std::logic_error(
+                std::string("tensorpool: Runtime::object: an object of type ") + type.name() +
+                " requests itself during its construction; expected requests for other types only");
+        }
+    }
+
+    std::atomic<Entry*> last_{nullptr};
+    // Held while an object is made; recursively if the factory requests other objects.
+    std::recursive_mutex making_;
+    const UnderWay* under_way_ = nullptr;  // guarded by making_
+};
 
 }  // namespace tensorpool::device

@@ -68,6 +68,11 @@ void check(const SharedBlockMessage& message) {
     }
 }
 
+[[noreturn]] void refuse(const SharedBlock& block, DeviceStatus status, const std::string& why) {
+    throw DeviceError(status, "tensorpool: open: shared block of " + std::to_string(block.bytes()) +
+                                  " B on " + to_string(block.device()) + ": " + why);
+}
+
 }  // namespace
 
 void device::check_users(const char* call, const platform::SocketUsers& users) {
@@ -110,15 +115,6 @@ SharedBlock SharedBlock::receive(int socket) {
     block.bytes_ = static_cast<std::size_t>(message.bytes);
     return block;
 }
-
-namespace {
-
-[[noreturn]] void refuse(const SharedBlock& block, DeviceStatus status, const std::string& why) {
-    throw DeviceError(status, "tensorpool: open: shared block of " + std::to_string(block.bytes()) +
-                                  " B on " + to_string(block.device()) + ": " + why);
-}
-
-}  // namespace
 
 OpenedBlock::OpenedBlock(Backend& backend, int device, const SharedBlock& block)
     : backend_(backend), device_(device), bytes_(block.bytes()) {

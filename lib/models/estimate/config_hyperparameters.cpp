@@ -1,8 +1,6 @@
 #include "models/estimate/hyperparameter_source.hpp"
 
-#include <algorithm>
 #include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,8 +8,6 @@ namespace tensorpool::files {
 namespace {
 
 using nlohmann::json;
-
-using Values = std::optional<std::vector<std::int64_t>>;
 
 /// The usual name of a hyperparameter, and its name in GPT-2 or other models.
 struct Names {

@@ -93,6 +93,32 @@ std::string problem_of_type(const DataType& type) {
            "; expected one whose size is known, as of kv_cache_types()";
 }
 
+constexpr DataType block_type(std::uint8_t number) noexcept {
+    return {.code = DataCode::ggml_block, .ggml_type = number};
+}
+
+// Those of llama.cpp's --cache-type-k, with the numbers of ggml.
+constexpr KvCacheType types[] = {
+    {"f32", DataType::of<float>()},
+    {"f16", {.code = DataCode::floating, .bits = 16}},
+    {"bf16", {.code = DataCode::bfloat, .bits = 16}},
+    {"q8_0", block_type(8)},
+    {"q5_1", block_type(7)},
+    {"q5_0", block_type(6)},
+    {"q4_1", block_type(3)},
+    {"q4_0", block_type(2)},
+    {"iq4_nl", block_type(20)},
+};
+
+constexpr std::size_t digits = 5;
+constexpr std::string_view between = "-of-";
+
+bool is_number(std::string_view text) {
+    return text.size() == digits && std::ranges::all_of(text, [](char character) {
+               return character >= '0' && character <= '9';
+           });
+}
+
 }  // namespace
 
 std::uint64_t MemoryNeed::total() const noexcept {
@@ -167,27 +193,6 @@ bool fits(const MemoryEstimate& estimate, const MemoryRoom& room) noexcept {
     return estimate.host.total() <= room.host && estimate.device.total() <= room.device;
 }
 
-namespace {
-
-constexpr DataType block_type(std::uint8_t number) noexcept {
-    return {.code = DataCode::ggml_block, .ggml_type = number};
-}
-
-// Those of llama.cpp's --cache-type-k, with the numbers of ggml.
-constexpr KvCacheType types[] = {
-    {"f32", DataType::of<float>()},
-    {"f16", {.code = DataCode::floating, .bits = 16}},
-    {"bf16", {.code = DataCode::bfloat, .bits = 16}},
-    {"q8_0", block_type(8)},
-    {"q5_1", block_type(7)},
-    {"q5_0", block_type(6)},
-    {"q4_1", block_type(3)},
-    {"q4_0", block_type(2)},
-    {"iq4_nl", block_type(20)},
-};
-
-}  // namespace
-
 std::span<const KvCacheType> kv_cache_types() noexcept {
     return types;
 }
@@ -196,19 +201,6 @@ const KvCacheType* find_kv_cache_type(std::string_view name) noexcept {
     const auto* const found = std::ranges::find(types, name, &KvCacheType::name);
     return found == std::end(types) ? nullptr : found;
 }
-
-namespace {
-
-constexpr std::size_t digits = 5;
-constexpr std::string_view between = "-of-";
-
-bool is_number(std::string_view text) {
-    return text.size() == digits && std::ranges::all_of(text, [](char character) {
-               return character >= '0' && character <= '9';
-           });
-}
-
-}  // namespace
 
 std::vector<std::string> files_of_model(const std::string& path) {
     const std::size_t dot = path.rfind('.');

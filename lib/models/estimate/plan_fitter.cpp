@@ -10,18 +10,10 @@ constexpr std::uint64_t context_step = 256;
 // A smaller batch makes prompts slow and saves little memory.
 constexpr std::uint64_t min_batch = 32;
 
-InferencePlan with_context(InferencePlan plan, std::uint64_t context) {
-    plan.context = context;
-    return plan;
-}
+using Number = std::uint64_t InferencePlan::*;
 
-InferencePlan with_batch(InferencePlan plan, std::uint64_t batch) {
-    plan.batch = batch;
-    return plan;
-}
-
-InferencePlan with_layers(InferencePlan plan, std::uint64_t layers) {
-    plan.layers_on_device = layers;
+InferencePlan with(Number number, InferencePlan plan, std::uint64_t value) {
+    plan.*number = value;
     return plan;
 }
 
@@ -30,7 +22,6 @@ constexpr std::uint64_t below(std::uint64_t number) noexcept {
     return number > 0 ? number - 1 : 0;
 }
 
-/// Returns whether an element takes fewer bytes.
 bool takes_less(const DataType& one, const DataType& other) noexcept {
     return one.block_bytes() * other.block_elements() < other.block_bytes() * one.block_elements();
 }
@@ -54,7 +45,8 @@ std::uint64_t PlanFitter::largest_context(const InferencePlan& plan, std::uint64
     std::uint64_t too_many = max / context_step + 1;
     while (too_many - fitting > 1) {
         const std::uint64_t middle = fitting + (too_many - fitting) / 2;
-        (fits(with_context(plan, middle * context_step)) ? fitting : too_many) = middle;
+        (fits(with(&InferencePlan::context, plan, middle * context_step)) ? fitting : too_many) =
+            middle;
     }
     return fitting * context_step;
 }
@@ -65,7 +57,7 @@ std::uint64_t PlanFitter::max_layers(const InferencePlan& plan) const {
     if (fits(plan)) return plan.layers_on_device;
     std::uint64_t layers = std::min<std::uint64_t>(plan.layers_on_device, model_.layers.size() + 1);
     while (layers > 0) {
-        if (fits(with_layers(plan, --layers))) return layers;
+        if (fits(with(&InferencePlan::layers_on_device, plan, --layers))) return layers;
     }
     return plan.layers_on_device;
 }
@@ -78,7 +70,8 @@ void PlanFitter::add(Suggestions& list, const InferencePlan& request,
 }
 
 void PlanFitter::add_single_changes(Suggestions& list, const InferencePlan& request) const {
-    if (request.layers_on_device > 0) add(list, request, with_layers(request, max_layers(request)));
+    if (request.layers_on_device > 0)
+        add(list, request, with(&InferencePlan::layers_on_device, request, max_layers(request)));
     InferencePlan flash = request;
     flash.flash_attention = true;
     add(list, request, flash);
@@ -87,17 +80,16 @@ void PlanFitter::add_single_changes(Suggestions& list, const InferencePlan& requ
         if (takes_less(smaller.cache.data, request.cache.data)) add(list, request, smaller);
     }
     const std::uint64_t context = largest_context(request, below(request.context));
-    if (context > 0) add(list, request, with_context(request, context));
+    if (context > 0) add(list, request, with(&InferencePlan::context, request, context));
     for (std::uint64_t batch = std::bit_floor(below(request.batch)); batch >= min_batch;
          batch /= 2) {
-        if (!fits(with_batch(request, batch))) continue;
-        add(list, request, with_batch(request, batch));
+        if (!fits(with(&InferencePlan::batch, request, batch))) continue;
+        add(list, request, with(&InferencePlan::batch, request, batch));
         break;
     }
     for (std::uint64_t sequences = std::min<std::uint64_t>(request.sequences, 1 << 16) - 1;
          sequences > 0 && sequences < request.sequences; --sequences) {
-        InferencePlan fewer = request;
-        fewer.sequences = sequences;
+        const InferencePlan fewer = with(&InferencePlan::sequences, request, sequences);
         if (!fits(fewer)) continue;
         add(list, request, fewer);
         break;
@@ -108,17 +100,18 @@ void PlanFitter::add_several_changes(Suggestions& list, const InferencePlan& req
     for (const char* const name : {"q8_0", "q4_0"}) {
         for (const std::uint64_t batch :
              {request.batch, std::min<std::uint64_t>(request.batch, 128)}) {
-            InferencePlan plan = with_batch(with_cache(request, name), batch);
+            InferencePlan plan = with(&InferencePlan::batch, with_cache(request, name), batch);
             if (!problem_of_cache(model_, plan).empty()) plan.cache = request.cache;
             plan.layers_on_device = request.layers_on_device > 0 ? max_layers(plan) : 0;
             const std::uint64_t context = largest_context(plan, plan.context);
             if (context > 0)
-                add(list, request, with_context(plan, std::min(context, plan.context)));
+                add(list, request,
+                    with(&InferencePlan::context, plan, std::min(context, plan.context)));
         }
     }
     if (!list.empty()) return;
-    InferencePlan smallest =
-        with_batch(with_cache(request, "q4_0"), std::min(request.batch, min_batch));
+    InferencePlan smallest = with(&InferencePlan::batch, with_cache(request, "q4_0"),
+                                  std::min(request.batch, min_batch));
     if (!problem_of_cache(model_, smallest).empty()) smallest.cache = request.cache;
     smallest.context = std::min(request.context, context_step);
     smallest.sequences = 1;

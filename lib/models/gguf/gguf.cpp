@@ -72,7 +72,6 @@ bool read_bool(ByteReader& in, Field field) {
     return value != 0;
 }
 
-/// Reads a string of GGUF: its length, then its bytes.
 std::string_view read_gguf_string(ByteReader& in, Field length, Field text) {
     const auto bytes = in.read<std::uint64_t>(length);
     in.check_count(bytes, 1, length);

@@ -55,36 +55,6 @@ std::string_view stem_of(std::string_view file) {
     return is_utf8(file) ? file : "array";
 }
 
-}  // namespace
-
-std::uint32_t read_npy_array(ByteReader& in, std::string_view name, ModelContents& to) {
-    read_magic(in);
-    const std::uint32_t version = read_version(in);
-    const std::uint64_t length = read_header_length(in, version);
-    const std::uint64_t begin = in.position();
-    const NpyHeader header = read_npy_header(in, in.take_text(length, "header"), begin);
-    const ElementType type = type_of(in, header);
-    const std::uint64_t bytes =
-        tensor_bytes(in, header.shape, type.data, "header", header.shape_offset, "a shape");
-    check_data(in, bytes);
-    to.tensors.push_back({.name = name,
-                          .type = type,
-                          .shape = to.shapes.add(header.shape),
-                          .column_major = header.fortran_order,
-                          .offset = in.position(),
-                          .bytes = bytes});
-    return version;
-}
-
-void read_npy(ModelContents& to) {
-    to.format = ModelFormat::npy;
-    ByteReader in(to.bytes, to.name);
-    to.version = read_npy_array(in, stem_of(to.name), to);
-    to.index_tensors();
-}
-
-namespace {
-
 bool is_space(char c) {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
 }
@@ -232,6 +202,32 @@ private:
 };
 
 }  // namespace
+
+std::uint32_t read_npy_array(ByteReader& in, std::string_view name, ModelContents& to) {
+    read_magic(in);
+    const std::uint32_t version = read_version(in);
+    const std::uint64_t length = read_header_length(in, version);
+    const std::uint64_t begin = in.position();
+    const NpyHeader header = read_npy_header(in, in.take_text(length, "header"), begin);
+    const ElementType type = type_of(in, header);
+    const std::uint64_t bytes =
+        tensor_bytes(in, header.shape, type.data, "header", header.shape_offset, "a shape");
+    check_data(in, bytes);
+    to.tensors.push_back({.name = name,
+                          .type = type,
+                          .shape = to.shapes.add(header.shape),
+                          .column_major = header.fortran_order,
+                          .offset = in.position(),
+                          .bytes = bytes});
+    return version;
+}
+
+void read_npy(ModelContents& to) {
+    to.format = ModelFormat::npy;
+    ByteReader in(to.bytes, to.name);
+    to.version = read_npy_array(in, stem_of(to.name), to);
+    to.index_tensors();
+}
 
 NpyHeader read_npy_header(const ByteReader& in, std::string_view text, std::uint64_t offset) {
     return HeaderParser(in, text, offset).read();

@@ -1,7 +1,8 @@
 #include "models/npy/npy.hpp"
 
 /// @file
-/// Names and numbers follow PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.5.3.
+/// Zip files, and NumPy's archives: zip files of .npy files, as numpy.savez writes them. Names and
+/// numbers follow PKWARE's APPNOTE.TXT, 4.3.7, 4.3.12 and 4.5.3.
 
 namespace tensorpool::files {
 namespace {
@@ -226,7 +227,6 @@ Header read_local(ByteReader& in) {
     return header;
 }
 
-/// `header_begin` is the position of the local header.
 void check_equal(const ByteReader& in, std::uint64_t header_begin, const Header& central,
                  const Header& local) {
     const auto fail = [&](const char* field, const std::string& found,
@@ -301,33 +301,6 @@ void check_apart(ByteReader& in, const std::vector<ZipEntry>& entries) {
     }
 }
 
-}  // namespace
-
-std::vector<ZipEntry> read_zip_directory(const ModelContents& file) {
-    const ZipEnd end = EndReader(file.bytes, file.name).read();
-    ByteReader in(file.bytes, end.directory_begin, end.directory_end, file.name);
-    std::vector<ZipEntry> entries;
-    for (std::uint64_t i = 0; i < end.entries; ++i) {
-        entries.push_back(read_entry(i, in, end.directory_begin));
-    }
-    in.leave();
-    if (in.left() != 0) {
-        in.fail("directory", in.position(),
-                "found " + std::to_string(in.left()) + " B behind its " +
-                    std::to_string(end.entries) + " entries, expected none");
-    }
-    check_apart(in, entries);
-    return entries;
-}
-
-}  // namespace tensorpool::files
-
-/// @file
-/// NumPy's archives: zip files of .npy files, as numpy.savez writes them.
-
-namespace tensorpool::files {
-namespace {
-
 constexpr std::string_view ending = ".npy";
 
 void read_entry(std::uint64_t index, const ZipEntry& entry, ModelContents& to) {
@@ -351,6 +324,23 @@ void refuse_duplicates(const std::vector<ZipEntry>& entries, ModelContents& to) 
 }
 
 }  // namespace
+
+std::vector<ZipEntry> read_zip_directory(const ModelContents& file) {
+    const ZipEnd end = EndReader(file.bytes, file.name).read();
+    ByteReader in(file.bytes, end.directory_begin, end.directory_end, file.name);
+    std::vector<ZipEntry> entries;
+    for (std::uint64_t i = 0; i < end.entries; ++i) {
+        entries.push_back(read_entry(i, in, end.directory_begin));
+    }
+    in.leave();
+    if (in.left() != 0) {
+        in.fail("directory", in.position(),
+                "found " + std::to_string(in.left()) + " B behind its " +
+                    std::to_string(end.entries) + " entries, expected none");
+    }
+    check_apart(in, entries);
+    return entries;
+}
 
 void read_npz(ModelContents& to) {
     to.format = ModelFormat::npz;

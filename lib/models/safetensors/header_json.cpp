@@ -23,7 +23,6 @@ private:
     const char** reached_;
 };
 
-/// The next expected element.
 enum class Next {
     header,
     name,  // of a tensor, or __metadata__, or the end of the header

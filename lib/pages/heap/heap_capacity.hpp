@@ -3,8 +3,12 @@
 #include "limits/commit_budget.hpp"
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
+#include "platform/memory/numa_policy.hpp"
 
 namespace tensorpool::pages {
+
+// A growth ends at a multiple of this if the surplus allows, so that huge pages are complete.
+inline constexpr std::size_t commit_unit = 16 * page_bytes;
 
 /// What one page heap has committed, over all shards, and what limits it: `max_capacity`, the
 /// budget, and the memory of the system. Thread-safe; where a comment says GROWTH, the caller holds
@@ -33,11 +37,30 @@ public:
 
     /// Returns the bytes up to the limit. Returns 0, and describes the refusal, if these are less
     /// than `needed`, which is not 0. GROWTH.
-    std::size_t room_for(std::size_t needed, SlowPath& path) const noexcept;
+    std::size_t room_for(std::size_t needed, SlowPath& path) const noexcept {
+        path.budget.clear();
+        const std::size_t limit = limit_or_max();
+        const std::size_t now = bytes();  // once: other shards may lower it
+        const std::size_t room = limit - std::min(limit, now);
+        if (needed <= room) return room;
+        path.refusal = {"max_capacity", limit};
+        path.refusal.needed_limit = now + needed;
+        path.refusal.missing = now + needed - limit;
+        path.shortage = needed - room;
+        return 0;
+    }
     /// Returns how many bytes to commit if `needed` are missing, `whole` could be committed in
     /// place, and `room` are left up to the limit. The surplus is at most `max_step`. GROWTH.
     std::size_t with_surplus(std::size_t needed, std::size_t whole, std::size_t room,
-                             std::size_t max_step) const noexcept;
+                             std::size_t max_step) const noexcept {
+        const auto by_factor =
+            static_cast<std::size_t>(static_cast<double>(bytes()) * policy_.factor);
+        const std::size_t step = std::min(std::max(policy_.step, by_factor), max_step);
+        const std::size_t most = std::min(std::max(step, needed), whole);
+        const std::size_t ends_well = std::min(
+            {base::align_up(most, commit_unit), whole, base::align_down(room, page_bytes)});
+        return std::max(ends_well, needed);
+    }
     /// Charges `needed` bytes, or more up to `wanted`, and calls `commit(bytes)`, which returns
     /// whether it committed them. Returns the bytes by which the capacity grew; 0 if that was
     /// refused. GROWTH.
@@ -59,20 +82,30 @@ public:
         path.shortage = needed;
     }
 
-    /// Counts out bytes that are about to be given back.
     void take_out(std::size_t bytes) noexcept {
         totals_.capacity_bytes.fetch_sub(bytes, std::memory_order_relaxed);
     }
-    /// Counts bytes in again that could not be given back.
     void put_back(std::size_t bytes) noexcept {
         totals_.capacity_bytes.fetch_add(bytes, std::memory_order_relaxed);
     }
     /// Refunds bytes that were taken out and have been given back.
-    void give_back(std::size_t bytes) noexcept;
+    void give_back(std::size_t bytes) noexcept {
+        account_.give_back(bytes);
+        totals_.give_backs.fetch_add(1, std::memory_order_relaxed);
+        totals_.given_back_bytes.fetch_add(bytes, std::memory_order_relaxed);
+    }
 
     /// Counts `bytes` of memory outside of the heap's spans, which a guarded block is about to
     /// take. Returns false, and counts nothing, if the limit or the budget does not allow it.
-    bool charge_outside(std::size_t bytes) noexcept;
+    bool charge_outside(std::size_t bytes) noexcept {
+        const std::lock_guard guard(growth_);
+        const std::size_t limit = limit_or_max();
+        if (bytes > limit - std::min(limit, this->bytes())) return false;
+        limits::BudgetRequest request = limits::BudgetRequest::beyond_soft();
+        if (account_.take(bytes, bytes, 1, page_bytes, request) == 0) return false;
+        count(bytes);
+        return true;
+    }
     void refund_outside(std::size_t bytes) noexcept {
         account_.give_back(bytes);
         take_out(bytes);
@@ -91,7 +124,12 @@ private:
         prepared_ = bytes;
         totals_.prepared_bytes.store(bytes, std::memory_order_relaxed);
     }
-    void count(std::size_t more) noexcept;
+    // Other shards reduce the capacity without the lock of growth.
+    void count(std::size_t more) noexcept {
+        const std::size_t before =
+            totals_.capacity_bytes.fetch_add(more, std::memory_order_relaxed);
+        base::raise_to(totals_.peak_capacity_bytes, before + more);
+    }
     std::size_t limit_or_max() const noexcept { return max_ == 0 ? SIZE_MAX : max_; }
 
     std::mutex& growth_;
@@ -122,7 +160,18 @@ public:
     /// Borrows `wanted` pages, or `needed` if there is no longer run, for this shard of the heap,
     /// and applies the NUMA policy to them. Returns an empty run on failure.
     PageRun borrow(PageCount needed, PageCount wanted, PageCount alignment,
-                   unsigned shard) noexcept;
+                   unsigned shard) noexcept {
+        const PageRun run = space_.lend(pool_number_, needed, wanted, alignment, shard);
+        if (run.count == 0) return run;
+        apply_numa_policy(run);
+        PageRun& all = shard == AddressSpace::marked_shard ? low_ : ordinary_;
+        const PageNumber end = std::max(all.first + all.count, run.first + run.count);
+        all.first = all.count == 0 ? run.first : std::min(all.first, run.first);
+        all.count = end - all.first;
+        detail::add(totals_.reserved_bytes, run.count * page_bytes);
+        base::raise_to(totals_.peak_reserved_bytes, bytes());
+        return run;
+    }
     /// Counts out pages that are about to be given back.
     void take_out(std::size_t pages) noexcept {
         totals_.reserved_bytes.store(bytes() - pages * page_bytes, std::memory_order_relaxed);
@@ -136,7 +185,14 @@ public:
     }
 
 private:
-    void apply_numa_policy(PageRun run) noexcept;
+    void apply_numa_policy(PageRun run) noexcept {
+        if (numa_.placement == NumaPolicy::Placement::system) return;
+        const bool prefers = numa_.placement == NumaPolicy::Placement::prefer;
+        platform::set_numa_policy(
+            space_.address_of(run.first), run.count * page_bytes,
+            prefers ? platform::NumaPolicy::prefer : platform::NumaPolicy::interleave,
+            prefers ? numa_.node : 0);
+    }
 
     AddressSpace& space_;
     const unsigned pool_number_;
@@ -189,9 +245,14 @@ private:
 class KeptMemory {
 public:
     KeptMemory(limits::CommitBudget& process, const HeapOptions& options,
-               statistics::PoolTotals& totals) noexcept;
+               statistics::PoolTotals& totals) noexcept
+        : process_(process),
+          totals_(totals),
+          max_bytes_(options.retain.bytes),
+          usual_period_ns_(std::uint64_t{options.retain.milliseconds} * 1'000'000) {
+        retention_.begin(options.clock_ns(), usual_period_ns_, 0);
+    }
 
-    /// The free bytes of the page heap.
     std::size_t free_bytes() const noexcept {
         return totals_.free_bytes.load(std::memory_order_relaxed);
     }
@@ -202,7 +263,6 @@ public:
     bool may_keep(std::size_t more) const noexcept {
         return is_unlimited() || bytes() + more <= max_bytes_;
     }
-    /// The bytes above the limit.
     std::size_t excess() const noexcept {
         const std::size_t now = bytes();
         return now - std::min(now, max_bytes_);
@@ -216,27 +276,60 @@ public:
 
     /// Adds to the free bytes of the page heap, and to those of them that were never touched; a
     /// negative number is added modulo 2^64. The caller holds the lock of a shard.
-    void count_free(std::size_t more, std::size_t more_untouched) noexcept;
+    void count_free(std::size_t more, std::size_t more_untouched) noexcept {
+        if (is_divided_.load(std::memory_order_relaxed)) {
+            totals_.free_bytes.fetch_add(more, std::memory_order_relaxed);
+            totals_.untouched_bytes.fetch_add(more_untouched, std::memory_order_relaxed);
+        } else {
+            detail::add(totals_.free_bytes, more);
+            detail::add(totals_.untouched_bytes, more_untouched);
+        }
+        const std::size_t free = free_bytes();
+        retention_.saw_free(free);
+        if (offered_.load(std::memory_order_relaxed) > free) [[unlikely]]
+            base::lower_to(offered_, free);
+    }
     /// From now on, several shards may count at once. Called under the lock of the first one.
     void divide() noexcept { is_divided_.store(true, std::memory_order_relaxed); }
 
-    /// Notes that the system may take so many of the free bytes.
-    void note_offered(std::size_t bytes) noexcept;
+    /// Notes that the system may take so many of the free bytes. A shard that gets free memory
+    /// while others are offered has it counted as offered, until it is used.
+    void note_offered(std::size_t bytes) noexcept {
+        offered_.store(std::min(bytes, free_bytes()), std::memory_order_relaxed);
+    }
     /// Returns the free bytes that take memory and that the system may not take. What threads keep
     /// does not count.
-    std::size_t unoffered_bytes() const noexcept;
+    std::size_t unoffered_bytes() const noexcept {
+        const std::size_t kept =
+            free_bytes() + totals_.large_cached_bytes.load(std::memory_order_relaxed);
+        const std::size_t without = offered_.load(std::memory_order_relaxed) +
+                                    totals_.untouched_bytes.load(std::memory_order_relaxed);
+        return kept - std::min(kept, without);
+    }
 
-    /// The number of the current retention period.
     std::uint32_t period() const noexcept { return retention_.period(); }
     /// The length of a period that begins now.
-    std::uint64_t period_ns() const noexcept;
+    std::uint64_t period_ns() const noexcept {
+        return usual_period_ns_ != 0 && process_.short_of_memory() ? usual_period_ns_ / 10
+                                                                   : usual_period_ns_;
+    }
     bool has_period_ended(std::uint64_t now_ns) const noexcept { return retention_.ended(now_ns); }
     /// Begins the next period. Returns the bytes that were free during all of the last one. Called
     /// by one thread at a time.
-    std::size_t begin_period(std::uint64_t now_ns) noexcept;
+    std::size_t begin_period(std::uint64_t now_ns) noexcept {
+        const std::size_t unneeded = retention_.unneeded();
+        const std::size_t free = free_bytes();
+        retention_.begin(now_ns, period_ns(), free - std::min(free, unneeded));
+        // What another thread took in the meantime was compared with the previous minimum.
+        retention_.saw_free(free_bytes());
+        return unneeded;
+    }
 
 private:
-    std::size_t bytes() const noexcept;
+    std::size_t bytes() const noexcept {
+        return free_bytes() + totals_.large_cached_bytes.load(std::memory_order_relaxed) +
+               elsewhere_.load(std::memory_order_relaxed);
+    }
 
     limits::CommitBudget& process_;
     statistics::PoolTotals& totals_;

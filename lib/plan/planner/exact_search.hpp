@@ -1,8 +1,5 @@
 #pragma once
 
-#include <numeric>
-
-#include "base/alignment.hpp"
 #include "plan/planner/search_order.hpp"
 
 namespace tensorpool::planner {

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <bit>
 #include <random>
 
 #include "plan/planner/problem.hpp"
@@ -58,7 +57,6 @@ private:
 class OrderNoise {
 public:
     explicit OrderNoise(std::size_t buffers) : factors_(buffers, 1) {}
-    /// Sets all factors to 1.
     void clear() noexcept { std::ranges::fill(factors_, 1); }
     /// Draws new factors. The sequence of draws is the same in every run of the program.
     void draw() noexcept {
@@ -86,7 +84,6 @@ struct OrderView {
     const OrderNoise& noise;
 };
 
-/// One run of the search.
 struct SearchTurn {
     SearchOrder order;
     bool noisy;
@@ -115,7 +112,6 @@ public:
     explicit SearchSchedule(std::size_t buffers) noexcept
         : nodes_(nodes_a_buffer * std::max<std::uint64_t>(buffers, 64)) {}
 
-    /// Returns the current run.
     SearchTurn turn() const noexcept {
         const bool noisy = noisy_left_ != 0;
         return {.order = all_search_orders[order_],
@@ -123,7 +119,6 @@ public:
                 .first_with_noise = noisy && order_ == 0,
                 .nodes = noisy ? nodes_ * luby(noisy_) : nodes_ << std::min(round_, max_doublings)};
     }
-    /// Moves on to the next run.
     void advance() noexcept {
         if (++order_ < all_search_orders.size()) return;
         order_ = 0;

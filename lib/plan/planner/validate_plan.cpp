@@ -27,32 +27,6 @@ void check(const TensorLifetime& buffer, std::size_t index) {
     }
 }
 
-}  // namespace
-
-void planner::check_count(std::size_t buffers) {
-    if (buffers <= max_buffers) return;
-    refuse(std::to_string(buffers) + " buffers; expected at most " + std::to_string(max_buffers));
-}
-
-void planner::check_lifetimes(std::span<const TensorLifetime> lifetimes) {
-    check_count(lifetimes.size());
-    std::uint64_t room = max_bytes;
-    for (std::size_t i = 0; i < lifetimes.size(); ++i) {
-        const TensorLifetime& buffer = lifetimes[i];
-        check(buffer, i);
-        const std::uint64_t padding = buffer.alignment - 1;
-        if (padding > room || buffer.bytes > room - padding) {
-            refuse(i, " of " + std::to_string(buffer.bytes) + " B, aligned to " +
-                          std::to_string(buffer.alignment) +
-                          " B, makes all sizes and alignments together exceed 2^63 B; expected at "
-                          "most 2^63 B");
-        }
-        room -= buffer.bytes + padding;
-    }
-}
-
-namespace {
-
 using Lifetimes = std::span<const TensorLifetime>;
 
 std::string interval(auto begin, auto end) {
@@ -124,6 +98,28 @@ std::vector<std::size_t> occupants(Lifetimes lifetimes, std::int64_t TensorLifet
 }
 
 }  // namespace
+
+void planner::check_count(std::size_t buffers) {
+    if (buffers <= max_buffers) return;
+    refuse(std::to_string(buffers) + " buffers; expected at most " + std::to_string(max_buffers));
+}
+
+void planner::check_lifetimes(std::span<const TensorLifetime> lifetimes) {
+    check_count(lifetimes.size());
+    std::uint64_t room = max_bytes;
+    for (std::size_t i = 0; i < lifetimes.size(); ++i) {
+        const TensorLifetime& buffer = lifetimes[i];
+        check(buffer, i);
+        const std::uint64_t padding = buffer.alignment - 1;
+        if (padding > room || buffer.bytes > room - padding) {
+            refuse(i, " of " + std::to_string(buffer.bytes) + " B, aligned to " +
+                          std::to_string(buffer.alignment) +
+                          " B, makes all sizes and alignments together exceed 2^63 B; expected at "
+                          "most 2^63 B");
+        }
+        room -= buffer.bytes + padding;
+    }
+}
 
 void validate(Lifetimes lifetimes, const MemoryPlan& plan) {
     planner::check_lifetimes(lifetimes);

@@ -1,6 +1,8 @@
 #include "adaptors/python/module_part.hpp"
 
-#include <tensorpool/stash.hpp>
+#include <cstring>
+
+#include <tensorpool/stashed_map.hpp>
 
 namespace tensorpool::python {
 namespace {
@@ -30,6 +32,71 @@ void restore_to(Stash& stash, std::uintptr_t address, std::size_t bytes) {
     stash.restore_to(memory_at(address, bytes));
 }
 
+// The keys of the dict are Python's, which only code with the interpreter's lock may compare.
+using Map = StashedMap<std::uint64_t>;
+
+std::unique_ptr<Map> make_map(const std::string& name, Budget* budget, std::size_t memory_bytes,
+                              const std::string& folder, unsigned code, unsigned bits) {
+    return std::make_unique<Map>(StashedMapOptions{
+        .name = name,
+        .budget = budget,
+        .memory_bytes = memory_bytes,
+        .folder = folder,
+        .type = {.code = static_cast<DataCode>(code), .bits = static_cast<std::uint16_t>(bits)}});
+}
+
+void put(Map& map, std::uint64_t key, std::uintptr_t address, std::size_t bytes) {
+    const py::gil_scoped_release release;
+    PooledAllocation tensor(map.pool(), bytes);
+    if (bytes != 0) std::memcpy(tensor.get(), reinterpret_cast<const void*>(address), bytes);
+    map.put(key, std::move(tensor));
+}
+
+StashedTensor get(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.get(key);
+}
+
+StashedTensorView read(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.read(key);
+}
+
+bool erase(Map& map, std::uint64_t key) {
+    const py::gil_scoped_release release;
+    return map.erase(key);
+}
+
+/// Adds a class of pinned tensors, whose memory Python reads as a buffer.
+template <class Tensor>
+void add_pinned(py::module_& module, const char* name) {
+    py::class_<Tensor>(module, name, py::buffer_protocol())
+        .def_buffer([](const Tensor& tensor) {
+            return py::buffer_info(tensor.template as<std::uint8_t>().data(),
+                                   static_cast<py::ssize_t>(tensor.size()));
+        })
+        .def("__bool__", [](const Tensor& tensor) { return static_cast<bool>(tensor); });
+}
+
+py::dict statistics_of(const Map& map) {
+    const StashedMapStatistics now = map.statistics();
+    py::dict statistics;
+    statistics["entries"] = now.entries;
+    statistics["memory_bytes"] = now.memory_bytes;
+    statistics["stashed_bytes"] = now.stashed_bytes;
+    statistics["compressed_bytes"] = now.compressed_bytes;
+    statistics["spilled_bytes"] = now.spilled_bytes;
+    statistics["hits"] = now.hits;
+    statistics["misses"] = now.misses;
+    statistics["stashes"] = now.stashes;
+    statistics["spills"] = now.spills;
+    statistics["restores"] = now.restores;
+    statistics["failures"] = now.failures;
+    statistics["stash_ns"] = now.stash_ns;
+    statistics["restore_ns"] = now.restore_ns;
+    return statistics;
+}
+
 const ModulePart part([](py::module_& module) {
     py::class_<Stash>(module, "Stash")
         .def(py::init(&make_stash))
@@ -37,6 +104,17 @@ const ModulePart part([](py::module_& module) {
         .def("__bool__", [](const Stash& stash) { return static_cast<bool>(stash); })
         .def("prefetch", &Stash::prefetch)
         .def("bytes_at_rest", &Stash::bytes_at_rest);
+    add_pinned<StashedTensor>(module, "StashedTensor");
+    add_pinned<StashedTensorView>(module, "StashedTensorView");
+    py::class_<Map>(module, "StashedMap")
+        .def(py::init(&make_map))
+        .def("put", &put)
+        .def("get", &get)
+        .def("read", &read)
+        .def("erase", &erase)
+        .def("prefetch", &Map::prefetch)
+        .def("statistics", &statistics_of)
+        .def("last_failure", [](const Map& map) { return py::bytes(map.last_failure()); });
 });
 
 }  // namespace

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstring>
-#include <memory>
 
 #include <boost/intrusive/set.hpp>
 
@@ -9,6 +8,10 @@
 #include "platform/memory/page_faults.hpp"
 #include "rest/pieces/piece_codec.hpp"
 #include "rest/stash_group.hpp"
+
+namespace tensorpool::kinds {
+struct PoolParts;
+}
 
 namespace tensorpool::stashing {
 
@@ -65,16 +68,6 @@ private:
     std::optional<PieceWorkspace> workspace_;
 };
 
-}  // namespace tensorpool::stashing
-
-namespace tensorpool::kinds {
-
-struct PoolParts;
-
-}  // namespace tensorpool::kinds
-
-namespace tensorpool::stashing {
-
 /// The whole pages of a block that are frozen.
 struct FrozenRange {
     std::byte* begin = nullptr;
@@ -113,7 +106,6 @@ private:
 };
 
 using platform::FaultSource;
-
 using platform::Writable;
 
 inline std::uint32_t pieces_in(std::size_t bytes) noexcept {
@@ -459,7 +451,6 @@ inline const char* reason_of(Done done) noexcept {
                                  : "the system provides no memory for it";
 }
 
-/// Returns why `thaw` failed.
 inline std::string thaw_message(const FrozenBlock& block, std::uint32_t piece, Done done) {
     return block_message("thaw", block.name(), block.block()) + "piece " + std::to_string(piece) +
            " of " + std::to_string(block.piece_count()) + " cannot come back: " + reason_of(done);

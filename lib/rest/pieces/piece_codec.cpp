@@ -4,7 +4,6 @@
 #include "rest/pieces/piece_codec.hpp"
 
 #include <cmath>
-#include <cstring>
 
 #include "rest/pieces/planes.hpp"
 
@@ -14,7 +13,6 @@
 namespace tensorpool::stashing {
 namespace {
 
-/// How the planes of a piece are to be encoded.
 struct Efforts {
     std::array<Effort, max_planes> of_plane = {};
     /// The part of the piece's bytes that remains, by the sample.
@@ -265,7 +263,6 @@ public:
           out_(out.data()),
           next_(words() + layout.width * sizeof(PlaneWord)) {}
 
-    /// Where the next plane is to be encoded.
     std::byte* next() const noexcept { return next_; }
     void take(std::size_t number, const EncodedPlane& plane) noexcept {
         const auto word = static_cast<PlaneWord>(
@@ -273,7 +270,6 @@ public:
         std::memcpy(words() + number * sizeof(word), &word, sizeof(word));
         next_ += plane.bytes;
     }
-    /// Returns the bytes of the encoding.
     std::size_t finish() noexcept {
         const std::span<const std::byte> rest = piece_.last(piece_.size() % layout_.width);
         if (!rest.empty()) std::memcpy(next_, rest.data(), rest.size());

@@ -4,7 +4,9 @@
 
 #include "simulation/schedule/scheduler.hpp"
 
-namespace tensorpool::device {
+namespace tensorpool {
+
+using namespace device;
 
 namespace {
 
@@ -35,8 +37,6 @@ bool depend(const Step& a, const Step& b) {
     return one.opaque || two.opaque || any_overlap(one.writes, two.writes) ||
            any_overlap(one.writes, two.reads) || any_overlap(one.reads, two.writes);
 }
-
-}  // namespace
 
 /// Drives run after run through the tree of choices, depth first. Use: `begin`, one run, `next`,
 /// repeated until `next` returns false.
@@ -127,17 +127,10 @@ private:
     bool redundant_ = false;
 };
 
-}  // namespace tensorpool::device
-
-namespace tensorpool {
-namespace {
-
-using device::Explorer;
-
 void run(const SimulationOptions& options, const std::function<void(SimulatedBackend&)>& program,
          Explorer& explorer, Exploration& found) {
     explorer.begin();
-    const auto backend = device::ScheduleDriver::make_backend(options, explorer);
+    const auto backend = ScheduleDriver::make_backend(options, explorer);
     try {
         program(*backend);
     } catch (const std::exception& error) {

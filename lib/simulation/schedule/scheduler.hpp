@@ -5,12 +5,10 @@
 #include <mutex>
 #include <random>
 #include <thread>
-#include <unordered_map>
-#include <utility>
 
 #include <tensorpool/device/simulated_backend.hpp>
 
-#include "simulation/hazards/vector_clock.hpp"
+#include "simulation/hazards/watch.hpp"
 
 namespace tensorpool::device {
 

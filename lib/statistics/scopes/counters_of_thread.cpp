@@ -24,17 +24,80 @@ std::uint64_t sum_of(const Blocks& blocks) noexcept {
     return std::accumulate(blocks.begin(), blocks.end(), std::uint64_t{0});
 }
 
+constinit base::NeverDestroyed<SlabList<ScopeFrame>> scope_frames;
+
+void end_thread() noexcept;
+
 /// The records of all threads. A record of an ended thread is reused by a new one.
 class CountersOfAllThreads {
 public:
-    bool add_exit_handler() noexcept;
-    CountersOfThread* take() noexcept;
-    void add_free(CountersOfThread& one) noexcept;
-    void give_back(CountersOfThread& one) noexcept;
+    bool add_exit_handler() noexcept {
+        const std::lock_guard guard(mutex_);
+        if (exit_handler_ == platform::no_exit_handler) {
+            exit_handler_ = platform::add_thread_exit_handler(end_thread);
+        }
+        return exit_handler_ != platform::no_exit_handler;
+    }
+    CountersOfThread* take() noexcept {
+        // Without the fork handlers, the child of a fork might find a lock taken.
+        if (!watch_forks() || !add_exit_handler()) return nullptr;
+        const std::lock_guard guard(mutex_);
+        if (free_ == nullptr) {
+            CountersOfThread* const fresh = memory_.take();
+            if (fresh == nullptr) return nullptr;
+            fresh->number = all_ == nullptr ? 1 : all_->number + 1;
+            fresh->next_of_all = std::exchange(all_, fresh);
+            free_ = fresh;
+        }
+        // Without the exit handler, the record would be lost when the thread ends.
+        if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
+        CountersOfThread* const one = std::exchange(free_, free_->next_free);
+        one->taken = true;
+        return one;
+    }
+    // Keeps the smallest numbers sorted and in front, so that new threads get those that count
+    // allocations from arenas on their own. The order of the others does not matter.
+    void add_free(CountersOfThread& one) noexcept {
+        one.taken = false;
+        CountersOfThread** link = &free_;
+        const std::size_t end = std::min(one.number, detail::ArenaWords::counting_threads + 1);
+        while (*link != nullptr && (*link)->number < end) link = &(*link)->next_free;
+        one.next_free = std::exchange(*link, &one);
+    }
+    void give_back(CountersOfThread& one) noexcept {
+        const std::lock_guard guard(mutex_);
+        add_free(one);
+    }
 
-    void lock() noexcept;
-    void unlock() noexcept;
-    void keep_only(const CountersOfThread* own) noexcept;
+    // Records of ended threads are locked as well: another thread may access one late, and the
+    // child of a fork reuses it.
+    void lock() noexcept {
+        mutex_.lock();
+        for_each([](CountersOfThread& one) { one.mutex.lock(); });
+        scope_frames->lock();
+    }
+    void unlock() noexcept {
+        scope_frames->unlock();
+        for_each([](CountersOfThread& one) { one.mutex.unlock(); });
+        mutex_.unlock();
+    }
+    // Called in the child of a fork, which has no other thread. StatisticsScopes of other threads
+    // may still be destroyed, so their frames are not reused before that.
+    void keep_only(const CountersOfThread* own) noexcept {
+        const std::lock_guard guard(mutex_);
+        for_each([&](CountersOfThread& one) {
+            if (!one.taken || &one == own) return;
+            ScopeFrame* frame = one.innermost.load(std::memory_order_relaxed);
+            for (; frame != nullptr; frame = frame->outer) {
+                frame->left_by_fork = true;
+                // Modulo 2^64: adds -1.
+                if (frame->record == nullptr) continue;
+                frame->record->open.fetch_add(~std::uint64_t{0}, std::memory_order_relaxed);
+            }
+            one.leave();
+            add_free(one);
+        });
+    }
 
 private:
     template <class Function>
@@ -51,7 +114,6 @@ private:
 };
 
 constinit base::NeverDestroyed<CountersOfAllThreads> counters_of_all_threads;
-constinit base::NeverDestroyed<SlabList<ScopeFrame>> scope_frames;
 
 // POSIX calls exit handlers in at most four rounds. A record made after the last round would be
 // lost.
@@ -71,83 +133,10 @@ void end_thread() noexcept {
     counters_of_all_threads->give_back(*own);
 }
 
-bool CountersOfAllThreads::add_exit_handler() noexcept {
-    const std::lock_guard guard(mutex_);
-    if (exit_handler_ == platform::no_exit_handler) {
-        exit_handler_ = platform::add_thread_exit_handler(end_thread);
-    }
-    return exit_handler_ != platform::no_exit_handler;
-}
-
 // Registered while the library is loaded, when the system still has keys that need no memory in a
 // thread. The key is set under locks, and a pool may serve malloc.
 [[maybe_unused]] const bool has_exit_handler_from_the_start =
     counters_of_all_threads->add_exit_handler();
-
-CountersOfThread* CountersOfAllThreads::take() noexcept {
-    // Without the fork handlers, the child of a fork might find a lock taken.
-    if (!watch_forks() || !add_exit_handler()) return nullptr;
-    const std::lock_guard guard(mutex_);
-    if (free_ == nullptr) {
-        CountersOfThread* const fresh = memory_.take();
-        if (fresh == nullptr) return nullptr;
-        fresh->number = all_ == nullptr ? 1 : all_->number + 1;
-        fresh->next_of_all = std::exchange(all_, fresh);
-        free_ = fresh;
-    }
-    // Without the exit handler, the record would be lost when the thread ends.
-    if (!platform::call_at_thread_exit(exit_handler_)) return nullptr;
-    CountersOfThread* const one = std::exchange(free_, free_->next_free);
-    one->taken = true;
-    return one;
-}
-
-void CountersOfAllThreads::give_back(CountersOfThread& one) noexcept {
-    const std::lock_guard guard(mutex_);
-    add_free(one);
-}
-
-/// Keeps the smallest numbers sorted and in front, so that new threads get those that count
-/// allocations from arenas on their own. The order of the others does not matter.
-void CountersOfAllThreads::add_free(CountersOfThread& one) noexcept {
-    one.taken = false;
-    CountersOfThread** link = &free_;
-    const std::size_t end = std::min(one.number, detail::ArenaWords::counting_threads + 1);
-    while (*link != nullptr && (*link)->number < end) link = &(*link)->next_free;
-    one.next_free = std::exchange(*link, &one);
-}
-
-// Records of ended threads are locked as well: another thread may access one late, and the child of
-// a fork reuses it.
-void CountersOfAllThreads::lock() noexcept {
-    mutex_.lock();
-    for_each([](CountersOfThread& one) { one.mutex.lock(); });
-    scope_frames->lock();
-}
-
-void CountersOfAllThreads::unlock() noexcept {
-    scope_frames->unlock();
-    for_each([](CountersOfThread& one) { one.mutex.unlock(); });
-    mutex_.unlock();
-}
-
-// Called in the child of a fork, which has no other thread. StatisticsScopes of other threads may
-// still be destroyed, so their frames are not reused before that.
-void CountersOfAllThreads::keep_only(const CountersOfThread* own) noexcept {
-    const std::lock_guard guard(mutex_);
-    for_each([&](CountersOfThread& one) {
-        if (!one.taken || &one == own) return;
-        ScopeFrame* frame = one.innermost.load(std::memory_order_relaxed);
-        for (; frame != nullptr; frame = frame->outer) {
-            frame->left_by_fork = true;
-            // Modulo 2^64: adds -1.
-            if (frame->record == nullptr) continue;
-            frame->record->open.fetch_add(~std::uint64_t{0}, std::memory_order_relaxed);
-        }
-        one.leave();
-        add_free(one);
-    });
-}
 
 }  // namespace
 

@@ -87,8 +87,6 @@ void end(CountersLink& link) noexcept;
 class alignas(64) CountersOfThread {
 public:
     CountersOfThread() noexcept = default;
-    CountersOfThread(const CountersOfThread&) = delete;
-    CountersOfThread& operator=(const CountersOfThread&) = delete;
 
     /// Returns the record of the calling thread and creates it if necessary. Returns nullptr if
     /// there is no memory, and in a thread's last destructors. The record is released when the

@@ -19,7 +19,6 @@ public:
             add(into[i], now[i].load(std::memory_order_relaxed), folded_[i]);
         }
     }
-    /// Subtracts everything that was added.
     void unfold(detail::Counter* into) noexcept {
         for (std::size_t i = 0; i < words; ++i) add(into[i], 0, folded_[i]);
     }

@@ -41,21 +41,47 @@ bool has_pages(void* begin, std::size_t bytes) noexcept;
 class Segment {
 public:
     constexpr Segment() noexcept = default;
-    Segment(const Segment&) = delete;
-    Segment& operator=(const Segment&) = delete;
 
     /// Returns a record that is zero except for its number, its name and the fields that `fill`
     /// sets. Returns nullptr if no record is left or there is no memory for the segment. Records
     /// without a name ignore `name`.
     template <class Record, class Fill>
-    Record* add(std::string_view name, Fill fill) noexcept;
+    Record* add(std::string_view name, Fill fill) noexcept {
+        const std::lock_guard guard(mutex_);
+        SegmentHeader* const header = made();
+        if (header == nullptr) return nullptr;
+        const std::size_t index = index_for(Record::layout);
+        const StructureChange change(*header);
+        auto* const record = reinterpret_cast<Record*>(take(*header, index, name));
+        if (record == nullptr) return nullptr;
+        fill(*record);
+        if constexpr (requires { record->id; }) {
+            record->id.store(next_id(), std::memory_order_relaxed);
+        }
+        return record;
+    }
     /// Zeros the record and makes it available to the next object of its kind.
     template <class Record>
-    void remove(Record& record) noexcept;
+    void remove(Record& record) noexcept {
+        put_back(Record::layout, as_words(record));
+    }
     /// Appends a record that is never removed, with the fields that `fill` sets. Returns its
     /// number, counted from 1, or 0 if no record is left or there is no memory.
     template <class Record, class Fill>
-    std::uint32_t append(Fill fill) noexcept;
+    std::uint32_t append(Fill fill) noexcept {
+        const std::lock_guard guard(mutex_);
+        SegmentHeader* const header = made();
+        if (header == nullptr) return 0;
+        auto* const record = reinterpret_cast<Record*>(append_to(*header, Record::layout));
+        if (record == nullptr) return 0;
+        fill(*record);
+        if constexpr (requires { record->id; })
+            record->id.store(next_id(), std::memory_order_relaxed);
+        const auto number = static_cast<std::uint32_t>(record - records_in<Record>(*header)) + 1;
+        // Pairs with the acquire of readers. No epoch: nothing that they have seen changes.
+        header->region<Record>().used.store(number, std::memory_order_release);
+        return number;
+    }
     /// Returns the record of this name, which is never removed. Returns the record of `other` if no
     /// record is left, and nullptr if there is no segment.
     template <class Record>
@@ -71,11 +97,37 @@ public:
     /// Returns the record that sums up the objects without a record. Returns nullptr if there is no
     /// segment or no such record yet.
     template <class Record>
-    Record* other() noexcept;
+    Record* other() noexcept {
+        static_assert(Record::layout.first != First::record);
+        SegmentHeader* const header = this->header();
+        if (header == nullptr ||
+            header->region<Record>().used.load(std::memory_order_relaxed) == 0) {
+            return nullptr;
+        }
+        return records_in<Record>(*header);
+    }
 
     /// Calls `function(kind, record)` with each record in use of the kinds that have numbers.
     template <class Function>
-    void for_each_record(Function function) noexcept;
+    void for_each_record(Function function) noexcept {
+        const SegmentHeader* const header = this->header();
+        if (header == nullptr) return;
+        const std::size_t known =
+            std::min(kinds().size(), header->kinds.load(std::memory_order_acquire));
+        for (std::size_t i = 0; i != known; ++i) {
+            const RecordKind& kind = *kinds_[i];
+            if (kind.id == RecordKind::none) continue;
+            const std::size_t used = header->regions[i].used.load(std::memory_order_acquire);
+            const std::byte* record = reinterpret_cast<const std::byte*>(header) +
+                                      header->regions[i].offset.load(std::memory_order_relaxed);
+            for (std::size_t at = 0; at != used; ++at, record += kind.record_bytes) {
+                const auto* const words = reinterpret_cast<const Counter*>(record);
+                if (words[kind.id / sizeof *words].load(std::memory_order_relaxed) != 0) {
+                    function(kind, words);
+                }
+            }
+        }
+    }
 
     /// Returns nullptr before the first record was added, and if there is no memory for the
     /// segment.
@@ -152,72 +204,5 @@ void describe_layout(SegmentHeader& header) noexcept;
 void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept;
 
 // Functions for all kinds of records ------------------------------------------------------------
-
-template <class Record, class Fill>
-Record* Segment::add(std::string_view name, Fill fill) noexcept {
-    const std::lock_guard guard(mutex_);
-    SegmentHeader* const header = made();
-    if (header == nullptr) return nullptr;
-    const std::size_t index = index_for(Record::layout);
-    const StructureChange change(*header);
-    auto* const record = reinterpret_cast<Record*>(take(*header, index, name));
-    if (record == nullptr) return nullptr;
-    fill(*record);
-    if constexpr (requires { record->id; }) {
-        record->id.store(next_id(), std::memory_order_relaxed);
-    }
-    return record;
-}
-
-template <class Function>
-void Segment::for_each_record(Function function) noexcept {
-    const SegmentHeader* const header = this->header();
-    if (header == nullptr) return;
-    const std::size_t known =
-        std::min(kinds().size(), header->kinds.load(std::memory_order_acquire));
-    for (std::size_t i = 0; i != known; ++i) {
-        const RecordKind& kind = *kinds_[i];
-        if (kind.id == RecordKind::none) continue;
-        const std::size_t used = header->regions[i].used.load(std::memory_order_acquire);
-        const std::byte* record = reinterpret_cast<const std::byte*>(header) +
-                                  header->regions[i].offset.load(std::memory_order_relaxed);
-        for (std::size_t at = 0; at != used; ++at, record += kind.record_bytes) {
-            const auto* const words = reinterpret_cast<const Counter*>(record);
-            if (words[kind.id / sizeof *words].load(std::memory_order_relaxed) != 0) {
-                function(kind, words);
-            }
-        }
-    }
-}
-
-template <class Record, class Fill>
-std::uint32_t Segment::append(Fill fill) noexcept {
-    const std::lock_guard guard(mutex_);
-    SegmentHeader* const header = made();
-    if (header == nullptr) return 0;
-    auto* const record = reinterpret_cast<Record*>(append_to(*header, Record::layout));
-    if (record == nullptr) return 0;
-    fill(*record);
-    if constexpr (requires { record->id; }) record->id.store(next_id(), std::memory_order_relaxed);
-    const auto number = static_cast<std::uint32_t>(record - records_in<Record>(*header)) + 1;
-    // Pairs with the acquire of readers. No epoch: nothing that they have seen changes.
-    header->region<Record>().used.store(number, std::memory_order_release);
-    return number;
-}
-
-template <class Record>
-void Segment::remove(Record& record) noexcept {
-    put_back(Record::layout, as_words(record));
-}
-
-template <class Record>
-Record* Segment::other() noexcept {
-    static_assert(Record::layout.first != First::record);
-    SegmentHeader* const header = this->header();
-    if (header == nullptr || header->region<Record>().used.load(std::memory_order_relaxed) == 0) {
-        return nullptr;
-    }
-    return records_in<Record>(*header);
-}
 
 }  // namespace tensorpool::statistics

@@ -55,7 +55,6 @@ public:
         }
         return {reinterpret_cast<const Record*>(kinds_[index].records), kinds_[index].used};
     }
-    /// Returns all kinds, in the order of their regions.
     std::span<const Kind> kinds() const noexcept { return {kinds_, kind_count_}; }
 
 private:

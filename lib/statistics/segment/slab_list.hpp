@@ -16,8 +16,6 @@ template <class T>
 class SlabList {
 public:
     constexpr SlabList() noexcept = default;
-    SlabList(const SlabList&) = delete;
-    SlabList& operator=(const SlabList&) = delete;
 
     /// Returns an object, default-constructed when it is given out for the first time. Returns
     /// nullptr if the system has no memory.
@@ -34,7 +32,6 @@ public:
         record.next_free = std::exchange(free_, &record);
     }
 
-    /// Called around a fork.
     void lock() noexcept { mutex_.lock(); }
     void unlock() noexcept { mutex_.unlock(); }
 

@@ -6,7 +6,7 @@
 #include "statistics/segment/pool_totals.hpp"
 
 /// The tables of pools, their buckets and their large blocks. The words are those of PoolTotals and
-/// of the counters of threads; fields without a word are computed (pool_statistics.cpp).
+/// of the counters of threads; fields without a word are computed (pool_statistics.hpp).
 namespace tensorpool::statistics {
 namespace pools {
 

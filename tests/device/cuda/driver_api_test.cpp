@@ -59,8 +59,8 @@ constexpr bool is_same_value() {
 
 template <class Ours, class Theirs>
 struct IsSameFunction;
-template <class... Ours, class... Theirs>
-struct IsSameFunction<DriverFunction<Result(Ours...)>, CUresult (*)(Theirs...)> {
+template <Need need, class... Ours, class... Theirs>
+struct IsSameFunction<DriverApi::Function<need, Ours...>, CUresult (*)(Theirs...)> {
     static constexpr bool value() {
         if constexpr (sizeof...(Ours) == sizeof...(Theirs)) {
             return (is_same_value<Ours, Theirs>() && ...);

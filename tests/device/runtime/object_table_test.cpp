@@ -1,4 +1,4 @@
-#include "device/runtime/object_table.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "device/runtime/put_in_backend.hpp"
-#include "device/runtime/runtime_registry.hpp"
+#include "device/runtime/runtime_core.hpp"
 
 namespace tensorpool {
 namespace {

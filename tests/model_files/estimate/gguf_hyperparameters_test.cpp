@@ -1,4 +1,4 @@
-#include "models/estimate/gguf_hyperparameters.hpp"
+#include "models/estimate/hyperparameter_source.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,9 +1,10 @@
-#include "plan/planner/offset_list.hpp"
+#include "plan/planner/portfolio.hpp"
+
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "plan/planner/instances.hpp"
 

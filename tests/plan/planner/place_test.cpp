@@ -6,7 +6,6 @@
 
 #include "base/alignment.hpp"
 #include "plan/planner/instances.hpp"
-#include "plan/planner/offset_list.hpp"
 #include "plan/planner/portfolio.hpp"
 
 namespace {

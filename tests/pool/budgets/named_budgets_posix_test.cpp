@@ -1,7 +1,7 @@
 /// @file
 /// Tests that pools and scopes charge the budgets that a file sets for their names.
 
-#include "limits/budgets.hpp"
+#include "limits/budget_node.hpp"
 
 #include <gtest/gtest.h>
 

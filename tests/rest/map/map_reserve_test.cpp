@@ -1,4 +1,4 @@
-#include "rest/map/map_reserve.hpp"
+#include "rest/map/entry_table.hpp"
 
 #include <gtest/gtest.h>
 

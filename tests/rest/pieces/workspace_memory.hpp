@@ -4,7 +4,7 @@
 #include <memory>
 #include <new>
 
-#include "rest/pieces/piece_workspace.hpp"
+#include "rest/pieces/piece_codec.hpp"
 
 namespace tensorpool::stashing {
 

@@ -1,4 +1,4 @@
-#include "simulation/hazards/shadow_memory.hpp"
+#include "simulation/hazards/watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "simulation/hazards/vector_clock.hpp"
+#include "simulation/hazards/watch.hpp"
 
 #include <gtest/gtest.h>
 

@@ -19,10 +19,9 @@ import json
 from . import _tensorpool
 from ._budget import Budget, BudgetLimits, budget
 from ._holders import enable_holders
-from ._iteration import iteration
 from ._numpy import disable_numpy, enable_numpy, numpy_enabled, numpy_is_enabled
 from ._planned import Planned, planned
-from ._scope import Scope, ScopeStatistics, scope
+from ._scope import Scope, ScopeStatistics, iteration, scope
 from ._sizes import bytes_of
 from ._stash import Stash, stash
 from ._stashed_dict import StashedDict

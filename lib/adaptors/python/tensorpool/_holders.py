@@ -2,26 +2,39 @@
 
 The search stops the program, so it must be short, and it must change nothing: it runs no code of the
 program's classes and reads no value. Its own objects are not among those that it looks at, because
-their list is made first."""
+their list is made first.
+
+Of NumPy and PyTorch, only modules that the program has imported are used. Attributes are read with
+the descriptors of the base classes."""
 
 from __future__ import annotations
 
 import atexit
 import collections
+import contextlib
 import functools
 import gc
+import heapq
 import json
+import os
 import sys
 import time
-from types import FrameType, ModuleType
+from types import (
+    AsyncGeneratorType,
+    CellType,
+    CoroutineType,
+    FrameType,
+    FunctionType,
+    GeneratorType,
+    MemberDescriptorType,
+    ModuleType,
+)
 
 from . import _tensorpool
-from ._array_memory import ArrayMemory, Memory, clean, name_of_type
-from ._holder_names import attribute_in, dict_of, root_of, step, variable_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, List, Optional
+    from typing import Any, ContextManager, Dict, List, Optional, Set, Tuple
 
 _LARGEST = 10  # memories that are reported
 _HOLDERS = 3  # of a memory that are named
@@ -30,6 +43,9 @@ _STEPS = 8  # from an array to a name, dicts of attributes included
 _FEW = 4  # arrays of a collection that are not counted
 _TEXT = 300  # characters of a name
 _TIME_NS = 800_000_000  # for everything that takes longer with more objects
+_MEMBERS = 16  # of a memory that are kept
+_BETWEEN_LOOKS = 1024  # arrays
+_IN_FUNCTION = ("__defaults__", "__kwdefaults__", "__dict__", "__globals__")
 
 
 def enable_holders() -> None:
@@ -188,3 +204,278 @@ class _Search:
         for i in range(at - 1, 0, -1):
             text += step(path, i)
         return text
+
+
+# The memory of arrays and tensors, which several of them may share.
+
+
+class Memory:
+    """Memory that some arrays use. `members` are they, each with the attribute through which it
+    leads to the memory: ".base" for a view, ".grad" for the tensor of a gradient."""
+
+    __slots__ = ("bytes", "shown", "shown_bytes", "members")
+
+    def __init__(self, size: int) -> None:
+        self.bytes = size
+        self.shown: Any = None  # the array that describes it: the largest
+        self.shown_bytes = -1
+        self.members: List[Tuple[Any, str]] = []
+
+    def add(self, member: Any, attribute: str = "") -> None:
+        if len(self.members) < _MEMBERS:
+            self.members.append((member, attribute))
+
+    def show(self, array: Any, size: int) -> None:
+        if size > self.shown_bytes:
+            self.shown, self.shown_bytes = array, size
+
+
+class ArrayMemory:
+    """Finds the memory of arrays and tensors, by NumPy and PyTorch as far as they are imported."""
+
+    def __init__(self) -> None:
+        array = getattr(sys.modules.get("numpy"), "ndarray", None)
+        bindings = getattr(sys.modules.get("torch"), "_C", None)
+        self._tensor = getattr(bindings, "_TensorBase", None)
+        self.array_types = _with_subclasses(array)
+        self.tensor_types = _with_subclasses(self._tensor)
+        #: The context in which tensors are looked at: without the functions of their classes.
+        self.context: ContextManager[Any] = contextlib.nullcontext()
+        self.memories: Dict[Any, Memory] = {}
+        if self.array_types:
+            self._base = array.base.__get__
+            self._array_bytes = array.nbytes.__get__
+            self._interface = array.__array_interface__.__get__
+            self._array_shape, self._array_type = array.shape.__get__, array.dtype.__get__
+        if self.tensor_types:
+            self.context = bindings.DisableTorchFunction()
+            self._storage = getattr(self._tensor, "untyped_storage", None) or self._tensor._storage
+
+    def add(self, arrays: List[Any], tensors: List[Any], until: int) -> None:
+        """Adds arrays and tensors; stops at the time `until` (time.monotonic_ns)."""
+        for array in arrays:
+            self._add_array(array)
+        for i, tensor in enumerate(tensors):
+            if i % _BETWEEN_LOOKS == 0 and time.monotonic_ns() > until:
+                return
+            self._add_tensor(tensor)
+
+    def largest(self, count: int) -> List[Memory]:
+        """Returns the largest ones. A tensor over an array, which has no attribute for it, has the
+        same address."""
+        most = heapq.nlargest(2 * count, self.memories.values(), key=lambda one: one.bytes)
+        by_address: Dict[Any, Memory] = {}
+        for memory in most:
+            known = by_address.setdefault(self._address(memory.shown), memory)
+            if known is not memory:
+                known.members.extend(memory.members)
+        return list(by_address.values())[:count]
+
+    def description(self, memory: Memory) -> Dict[str, Any]:
+        """Returns bytes, type, shape, element type and device."""
+        shown = memory.shown
+        device = "cpu"
+        if type(shown) in self.array_types:
+            shape, dtype = self._array_shape(shown), str(self._array_type(shown))
+        else:
+            shape = self._tensor.shape.__get__(shown)
+            dtype = str(self._tensor.dtype.__get__(shown)).replace("torch.", "")
+            device = str(self._tensor.device.__get__(shown))
+        return {
+            "bytes": memory.bytes,
+            "type": name_of_type(type(shown)),
+            "shape": [int(one) for one in shape],
+            "dtype": clean(dtype, 60),
+            "device": device,
+        }
+
+    def _add_array(self, array: Any) -> None:
+        owner, base = array, self._base(array)
+        while type(base) in self.array_types:
+            owner, base = base, self._base(base)
+        if type(base) in self.tensor_types:
+            self._add_tensor(base, array, ".base")
+            return
+        if type(base).__name__ == "mmap":  # of a file
+            return
+        size = self._array_bytes(owner)
+        memory = self.memories.get(id(owner if base is None else base))
+        if memory is None:
+            memory = self.memories[id(owner if base is None else base)] = Memory(size)
+        memory.bytes = max(memory.bytes, size)
+        memory.show(owner, size)
+        memory.add(array, "" if array is owner else ".base")
+
+    def _add_tensor(self, tensor: Any, member: Any = None, attribute: str = "") -> None:
+        """Sparse tensors, and others without a storage, are left out."""
+        try:
+            storage = self._storage(tensor)
+            address, size = storage.data_ptr(), storage.nbytes()
+            shown_bytes = self._tensor.numel(tensor) * self._tensor.element_size(tensor)
+        except Exception:
+            return
+        if address == 0:
+            return
+        key = ("storage", address)
+        memory = self.memories.get(key)
+        if memory is None:
+            memory = self.memories[key] = Memory(size)
+        memory.show(tensor, shown_bytes)
+        memory.add(tensor if member is None else member, attribute)
+        if member is None and self._tensor.is_leaf.__get__(tensor):
+            gradient = self._tensor.grad.__get__(tensor)
+            if gradient is not None:
+                self._add_tensor(gradient, tensor, ".grad")
+
+    def _address(self, shown: Any) -> int:
+        if type(shown) in self.array_types:
+            return self._interface(shown)["data"][0]
+        return self._storage(shown).data_ptr()
+
+
+def _with_subclasses(of: Any) -> Set[type]:
+    """Returns a class and all its subclasses; none if it is no class."""
+    types: Set[type] = set()
+    added = [of] if isinstance(of, type) else []
+    while added:
+        types.update(added)
+        added = [sub for one in added for sub in type.__subclasses__(one) if sub not in types]
+    return types
+
+
+def name_of_type(kind: type) -> str:
+    """Returns "module.Class", without the module if it is builtins."""
+    module = type.__getattribute__(kind, "__module__")
+    name = type.__getattribute__(kind, "__qualname__")
+    return clean(name if module == "builtins" or not isinstance(module, str) else f"{module}.{name}")
+
+
+def clean(text: str, characters: int = 200) -> str:
+    """Returns a name as valid UTF-8 of limited length."""
+    if len(text) > characters:
+        text = text[: characters - 1] + "\u2026"
+    return text.encode("utf-8", "replace").decode()
+
+
+# Names for the objects between an array and a name of the program, such as `.weights` or `[3]`.
+
+
+def dict_of(one: Any) -> Any:
+    """Returns the dict of an object's attributes, or None."""
+    try:
+        return object.__getattribute__(one, "__dict__")
+    except AttributeError:
+        return None
+
+
+def variable_of(frame: FrameType, name: str) -> str:
+    code = frame.f_code
+    function = getattr(code, "co_qualname", code.co_name)
+    file = os.path.basename(code.co_filename)
+    return f"{function}() at {file}:{frame.f_lineno}, variable {name}"
+
+
+def frame_of(one: Any) -> Optional[FrameType]:
+    """Returns the frame of a generator or coroutine, or a frame itself."""
+    kind = type(one)
+    if kind is FrameType:
+        return one
+    if kind is GeneratorType:
+        return one.gi_frame
+    if kind is CoroutineType:
+        return one.cr_frame
+    if kind is AsyncGeneratorType:
+        return one.ag_frame
+    return None
+
+
+def root_of(one: Any) -> Optional[str]:
+    """Returns the name of an object at which a search ends, or None."""
+    kind = type(one)
+    if issubclass(kind, type):
+        return name_of_type(one)
+    if issubclass(kind, ModuleType):
+        return str((dict_of(one) or {}).get("__name__"))
+    if kind is FunctionType:
+        return f"{one.__module__}.{one.__qualname__}()"
+    frame = frame_of(one)
+    return "" if frame is not None else None
+
+
+def step(path: List[Any], at: int) -> str:
+    """Returns what leads from `path[at]` to `path[at - 1]`, to which it refers."""
+    holder, held = path[at], path[at - 1]
+    kind = type(holder)
+    if issubclass(kind, dict):
+        owner = path[at + 1] if at + 1 < len(path) else None
+        if owner is not None and (dict_of(owner) is holder or issubclass(type(owner), type)):
+            return attribute_in(holder, held)
+        return f"[{_key(_tensorpool.position_in(holder, held))}]"
+    if issubclass(kind, (list, tuple)):
+        name = _closure_variable(path, at)
+        return f"[{_tensorpool.position_in(holder, held)}]" if name is None else name
+    if issubclass(kind, collections.deque):
+        return f"[{_tensorpool.position_in(list(holder), held)}]"
+    if issubclass(kind, (set, frozenset)):
+        return "{\u2026}"
+    if kind is CellType:
+        return ""
+    frame = frame_of(holder)
+    if frame is not None:
+        return _in_frame(frame, held)
+    return _attribute(holder, held)
+
+
+def attribute_in(attributes: Any, held: Any) -> str:
+    """Returns the attribute that has a value, from a dict of attributes."""
+    name = _tensorpool.position_in(attributes, held)
+    return "." + clean(name, 60) if type(name) is str else f"[{_key(name)}]"
+
+
+def _key(key: Any) -> str:
+    if type(key) is str:
+        return f"'{clean(key, 60)}'"
+    return str(key) if type(key) is int else f"<{name_of_type(type(key))}>"
+
+
+def _closure_variable(path: List[Any], at: int) -> Optional[str]:
+    function = path[at + 1] if at + 1 < len(path) else None
+    if type(function) is not FunctionType or function.__closure__ is not path[at]:
+        return None
+    index = _tensorpool.position_in(path[at], path[at - 1])
+    return f", closure variable {function.__code__.co_freevars[index]}"
+
+
+def _in_frame(frame: FrameType, held: Any) -> str:
+    for name, value in _tensorpool.variables_of(frame):
+        if value is held:
+            return variable_of(frame, name)
+    return variable_of(frame, "without a name")
+
+
+def _attribute(holder: Any, held: Any) -> str:
+    """Finds the attribute in the object's dict, or among the members that its classes define, as
+    with `__slots__`. If it is in neither, it is hidden in C code."""
+    attributes = dict_of(holder)
+    if attributes is held or issubclass(type(holder), type):
+        return ""
+    if issubclass(type(attributes), dict):
+        if _tensorpool.position_in(attributes, held) is not None:
+            return attribute_in(attributes, held)
+    if type(holder) is FunctionType:
+        if holder.__closure__ is held:
+            return ""
+        names = [one for one in _IN_FUNCTION if getattr(holder, one) is held]
+        return f".{names[0]}" if names else ".\u2026"
+    for kind in type(holder).__mro__:
+        for name, member in list(type.__dict__["__dict__"].__get__(kind).items()):
+            if type(member) is MemberDescriptorType and _value_of(member, holder) is held:
+                return f".{clean(name, 60)}"
+    return ".\u2026"
+
+
+def _value_of(member: MemberDescriptorType, holder: Any) -> Any:
+    try:
+        return member.__get__(holder)
+    except AttributeError:
+        return None

@@ -1,10 +1,11 @@
-"""Scopes that count the allocations of a section of code."""
+"""Scopes that count the allocations of a section of code; iterations, whose ends are marks on the
+timeline."""
 
 from __future__ import annotations
 
 import inspect
 import threading
-from contextlib import ContextDecorator
+from contextlib import ContextDecorator, contextmanager
 from dataclasses import dataclass
 
 from . import _tensorpool
@@ -12,7 +13,7 @@ from . import _tensorpool
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Callable, Optional, Type, TypeVar
+    from typing import Callable, Iterator, Optional, Type, TypeVar
 
     _Function = TypeVar("_Function", bound=Callable)
 
@@ -122,3 +123,23 @@ def scope(name: str) -> Scope:
     thread.
     """
     return Scope(name)
+
+
+@contextmanager
+def iteration(name: str = "iteration") -> Iterator[None]:
+    """Returns a context manager, also usable as a decorator, for one iteration of a loop:
+
+        for batch in batches:
+            with tensorpool.iteration("step"):
+                ...
+
+    Its end is a mark on the process's timeline, also if an exception ends it. `tensorpool leaks`
+    compares the memory at these ends, and `tensorpool events` prints them. The first 23 bytes of
+    the name are kept. Any thread may enter one. Raises TypeError if the name is not a str.
+    """
+    if not isinstance(name, str):
+        raise TypeError(f"tensorpool: iteration: name is {name!r}, expected a str")
+    try:
+        yield
+    finally:
+        _tensorpool.mark_timeline(name)

@@ -211,7 +211,7 @@ public:
     /// Adds a slab of this memory as one free block. Throws std::bad_alloc and then changes
     /// nothing.
     Slab& add_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes) {
-        Slab& slab = new_slab(home, pool, base, bytes, BlockState::taken);
+        Slab& slab = new_slab(home, pool, base, bytes);
         slab.held_bytes = bytes;
         show(home, bytes, 0);
         detail::add(totals_.slabs, 1);
@@ -222,7 +222,7 @@ public:
     Slab& add_expandable(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
                          std::size_t granule) {
         auto granules = std::make_unique<MemoryHandle[]>(bytes / granule);
-        Slab& slab = new_slab(home, pool, base, bytes, BlockState::taken);
+        Slab& slab = new_slab(home, pool, base, bytes);
         slab.granule = granule;
         slab.granules = std::move(granules);
         detail::add(totals_.slabs, 1);
@@ -318,17 +318,7 @@ public:
     /// with its free neighbours. REQUIRES: it is no longer counted as held.
     void put_back(Block& block, std::uint64_t stamp) noexcept {
         block.stamp = stamp;
-        Block* kept = &block;
-        if (is(block.next, BlockState::free)) {
-            remove_free(*block.next);
-            absorb_next(block);
-        }
-        if (is(block.previous, BlockState::free)) {
-            kept = block.previous;
-            remove_free(*kept);
-            absorb_next(*kept);
-        }
-        insert_free(*kept);
+        insert_free(merged(block, BlockState::free, &BlockHeap::remove_free));
     }
     /// Takes out a free block that is a whole slab, so that the caller can release it to the
     /// device. Its address is removed from the map, because the device may hand the address out
@@ -456,7 +446,6 @@ public:
     }
 
 private:
-    /// Adds to the bytes held and the bytes free in a slab.
     void count(Slab& slab, std::size_t held, std::size_t free) noexcept {
         detail::add(totals_.split_bytes, 0 - slab.split_bytes());
         slab.held_bytes += held;
@@ -466,17 +455,19 @@ private:
     }
     void make_hole(Block& block) noexcept {
         map_.clear(block);
-        Block* kept = &block;
-        if (block.next != nullptr && block.next->is(BlockState::hole)) {
-            remove_hole(*block.next);
+        insert_hole(merged(block, BlockState::hole, &BlockHeap::remove_hole));
+    }
+    /// Merges a block with its neighbours of this state, which `remove` takes out of their set.
+    Block& merged(Block& block, BlockState state, void (BlockHeap::*remove)(Block&)) noexcept {
+        if (is(block.next, state)) {
+            (this->*remove)(*block.next);
             absorb_next(block);
         }
-        if (block.previous != nullptr && block.previous->is(BlockState::hole)) {
-            kept = block.previous;
-            remove_hole(*kept);
-            absorb_next(*kept);
-        }
-        insert_hole(*kept);
+        if (!is(block.previous, state)) return block;
+        Block& previous = *block.previous;
+        (this->*remove)(previous);
+        absorb_next(previous);
+        return previous;
     }
     void give_tail(Block& block, std::size_t bytes, Block& rest) noexcept {
         if (block.bytes == bytes) {
@@ -551,8 +542,7 @@ private:
         block.number = ++last_number_;
         block.use_count = 0;
     }
-    Slab& new_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes,
-                   BlockState state) {
+    Slab& new_slab(StreamCache& home, Pool pool, std::byte* base, std::size_t bytes) {
         auto slab = std::make_unique<Slab>();
         Block& block = take_record();
         slab->base = base;
@@ -568,7 +558,7 @@ private:
         block.previous = nullptr;
         block.next = nullptr;
         block.stamp = idle_stamp;
-        block.set(state);
+        block.set(BlockState::taken);
         home.memory.slabs.push_back(*slab);
         return *slab.release();
     }

@@ -1,21 +1,138 @@
+// Before the standard headers, as Python requires.
+#include <Python.h>
+#if PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030C0000
+#include <internal/pycore_frame.h>
+#endif
+
 #include "adaptors/python/module_part.hpp"
 
 #define NPY_NO_DEPRECATED_API NPY_1_22_API_VERSION
 #include <numpy/ndarraytypes.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <cstdint>
 #include <functional>
 #include <new>
 #include <unordered_map>
 #include <unordered_set>
-#include <vector>
+
+#include <tensorpool/holder_request.hpp>
 
 namespace tensorpool::python {
 namespace {
 
 namespace py = pybind11;
+
+// Used under the interpreter's lock. Never given back, since it may be in use at the end.
+PyObject* finder = nullptr;
+
+// The request to answer; 0: none. Relaxed, because a request has no other data.
+constinit std::atomic<std::uint64_t> wanted = 0;
+
+std::string find_holders() {
+    const auto find = py::reinterpret_borrow<py::object>(finder);
+    return find().cast<std::string>();
+}
+
+// Runs on the main thread, at a safe point of the interpreter. Exceptions that end the program, as
+// by Ctrl-C, are raised in it. An error of the search is none of the program's.
+int answer_wanted(void*) noexcept {
+    const std::uint64_t request = wanted.exchange(0, std::memory_order_relaxed);
+    if (request == 0 || finder == nullptr) return 0;
+    try {
+        answer_holders(request, find_holders());
+        return 0;
+    } catch (py::error_already_set& error) {
+        if (!error.matches(PyExc_Exception)) {
+            answer_holders(request, "{\"error\": \"the search was interrupted\"}");
+            error.restore();
+            return -1;
+        }
+    } catch (...) {
+    }
+    answer_holders(request, "{\"error\": \"the search failed\"}");
+    return 0;
+}
+
+// Any thread may add a pending call, with or without the interpreter's lock. If too many are
+// waiting, this one is not added: it is again with the next request.
+void add_call(std::uint64_t request) noexcept {
+    wanted.store(request, std::memory_order_relaxed);
+    (void)Py_AddPendingCall(answer_wanted, nullptr);
+}
+
+/// Makes this process answer requests to name the holders of arrays (HolderRequest) by a call of
+/// `find`, which returns a str. It is called on the main thread when that next runs Python code. An
+/// error of it becomes the answer. Requires the interpreter's lock.
+void answer_holders_by(const py::function& find) {
+    Py_XDECREF(std::exchange(finder, find.inc_ref().ptr()));
+    const py::gil_scoped_release release;
+    set_holder_handler(add_call);
+}
+
+/// Stops answering, before the interpreter ends.
+void stop_answering_holders() {
+    const py::gil_scoped_release release;
+    set_holder_handler(nullptr);
+}
+
+// Returns the variables of a frame as pairs of name and value, cells included. Reads them without
+// `f_locals`, whose dict would keep the values alive. Returns none before Python 3.11.
+
+#if PY_VERSION_HEX >= 0x030D0000
+
+// Since 3.13 this is a view of the variables, which keeps no value.
+py::list variables_of(const py::handle& frame) {
+    py::list variables;
+    for (const py::handle pair : py::list(frame.attr("f_locals").attr("items")())) {
+        variables.append(pair);
+    }
+    return variables;
+}
+
+#elif PY_VERSION_HEX >= 0x030C0000
+
+py::list variables_of(const py::handle& frame) {
+    auto* const object = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    const auto code =
+        py::reinterpret_steal<py::object>(reinterpret_cast<PyObject*>(PyFrame_GetCode(object)));
+    py::list variables;
+    for (const char* const names : {"co_varnames", "co_cellvars", "co_freevars"}) {
+        for (const py::handle name : code.attr(names)) {
+            const auto value =
+                py::reinterpret_steal<py::object>(PyFrame_GetVar(object, name.ptr()));
+            if (!value) {
+                PyErr_Clear();  // it has no value at present
+            } else {
+                variables.append(py::make_tuple(name, value));
+            }
+        }
+    }
+    return variables;
+}
+
+#elif PY_VERSION_HEX >= 0x030B0000
+
+py::list variables_of(const py::handle& frame) {
+    const _PyInterpreterFrame* const data = reinterpret_cast<PyFrameObject*>(frame.ptr())->f_frame;
+    py::list variables;
+    for (int i = 0; i < data->f_code->co_nlocalsplus; ++i) {
+        if (data->localsplus[i] == nullptr) continue;  // it has no value at present
+        variables.append(
+            py::make_tuple(py::handle(PyTuple_GET_ITEM(data->f_code->co_localsplusnames, i)),
+                           py::handle(data->localsplus[i])));
+    }
+    return variables;
+}
+
+#else
+
+py::list variables_of(const py::handle&) {
+    return {};
+}
+
+#endif
 
 // What objects refer to, as the garbage collector sees it, like gc.get_referents. NumPy's arrays,
 // and dicts and tuples of them, are not tracked, so gc.get_objects and gc.get_referrers miss them.
@@ -197,6 +314,9 @@ py::object position_in(const py::handle& container, const py::handle& object) {
 }
 
 const ModulePart part([](py::module_& module) {
+    module.def("answer_holders_by", answer_holders_by);
+    module.def("stop_answering_holders", stop_answering_holders);
+    module.def("variables_of", variables_of);
     module.def("find_arrays", find_arrays);
     module.def("find_referrers", find_referrers);
     module.def("position_in", position_in);
