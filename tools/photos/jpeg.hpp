@@ -71,7 +71,8 @@ inline cv::Mat read_jpeg(const std::filesystem::path& path) {
 
 /// Writes an 8-bit BGR picture, replacing the file. `quality` is 1 to 100. Throws
 /// std::runtime_error with the reason.
-inline void write_jpeg(const std::filesystem::path& path, const cv::Mat& picture, int quality = 92) {
+inline void write_jpeg(const std::filesystem::path& path, const cv::Mat& picture,
+                       int quality = 92) {
     CV_Assert(picture.type() == CV_8UC3);
     const Codec codec(tjInitCompress());
     if (!codec) fail("TurboJPEG cannot start", tjGetErrorStr2(nullptr));
