@@ -62,6 +62,9 @@ std::unique_ptr<MemoryPool> own_pool(const StashedMapOptions& options) {
 
 }  // namespace
 
+/// Returns whether all maps are locked around forks.
+bool watches_forks() noexcept;
+
 /// The implementation of a StashedMap: the entries by key and by age, and the moves between memory
 /// and rest.
 ///
@@ -256,25 +259,6 @@ public:
     MapState* next_of_all = nullptr;
 
 private:
-    static bool watches_forks() noexcept {
-        return platform::set_fork_handlers(
-            platform::ForkStage::stashed_maps,
-            [] {
-                maps->lock();
-                maps->for_each([](MapState& map) { map.lock(); });
-            },
-            [] {
-                maps->for_each([](MapState& map) { map.unlock(); });
-                maps->unlock();
-            },
-            [] {
-                maps->for_each([](MapState& map) {
-                    map.forget_movers();
-                    map.unlock();
-                });
-                maps->unlock();
-            });
-    }
     /// Takes the lock, which other threads hold only for some instructions. Returns no lock if they
     /// keep it, which includes this thread.
     std::unique_lock<std::mutex> try_to_lock() noexcept {
@@ -499,6 +483,26 @@ private:
 
     HolderRegistration registration_;
 };
+
+bool watches_forks() noexcept {
+    return platform::set_fork_handlers(
+        platform::ForkStage::stashed_maps,
+        [] {
+            maps->lock();
+            maps->for_each([](MapState& map) { map.lock(); });
+        },
+        [] {
+            maps->for_each([](MapState& map) { map.unlock(); });
+            maps->unlock();
+        },
+        [] {
+            maps->for_each([](MapState& map) {
+                map.forget_movers();
+                map.unlock();
+            });
+            maps->unlock();
+        });
+}
 
 }  // namespace tensorpool::stashing
 
