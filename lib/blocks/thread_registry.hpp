@@ -115,7 +115,6 @@ public:
     /// Callers call `watch_forks` before they take it.
     std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
 
-    // blocks/thread_registry.cpp
     /// Sets the handlers that take all locks around a fork.
     void watch_forks() noexcept {
         const std::lock_guard guard(mutex_);

@@ -1,7 +1,7 @@
-// A model of how requests that meet limits ask holders for memory, which budget_node.cpp,
-// budget_request.hpp and budget_holders.cpp implement. The test explores every order of the steps
-// of three threads in a tree of budgets with three levels. Each step is one critical section of the
-// code, or one call of a holder. The code itself is tested in budget_holders_test.cpp.
+// A model of how requests that meet limits ask holders for memory, which budget_node.cpp and
+// budget_request.hpp implement. The test explores every order of the steps of three threads in a
+// tree of budgets with three levels. Each step is one critical section of the code, or one call of
+// a holder. The code itself is tested in budget_holders_test.cpp.
 
 #include <gtest/gtest.h>
 

@@ -109,7 +109,7 @@ struct TraceChunk {
     }
 };
 
-/// A recording expands about 13 times (trace_writer.cpp). A file that expands much more was made to
+/// A recording of this library expands about 13 times. A file that expands much more was made to
 /// exhaust the reader's memory.
 inline constexpr std::uint64_t max_expansion = 256;
 
