@@ -115,7 +115,7 @@ public:
         return made;
     }
 
-    explicit SpillStore(std::uint64_t forks) noexcept : forks_(forks) {}
+    explicit SpillStore(std::uint64_t forks_before) noexcept : forks_(forks_before) {}
 
     [[nodiscard]] platform::FileProblem open(const char* folder) noexcept {
         return file_.open(folder);

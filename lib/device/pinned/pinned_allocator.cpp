@@ -188,14 +188,14 @@ public:
         if (stream != nullptr) (void)queue_of(stream);
         Block* block = lane.take(request.rounded, request.bytes);
         if (block == nullptr) {
-            limits::BudgetRequest budget;
+            limits::BudgetRequest budget_request;
             Request charged = request;
-            charged.budget = &budget;
+            charged.budget = &budget_request;
             Outcome outcome;
             do {
                 outcome = request.bytes > max_bytes ? Outcome::refused(Outcome::Cause::request)
                                                     : obtain(charged);
-            } while (ask_holders(outcome, budget));
+            } while (ask_holders(outcome, budget_request));
             if (outcome.block == nullptr) refuse(outcome, charged);
             block = outcome.block;
             block->home.store(&lane, std::memory_order_relaxed);
@@ -266,10 +266,10 @@ public:
     }
     /// Asks holders, without the lock, if a budget refused the request. Returns whether it may
     /// succeed now.
-    bool ask_holders(const Outcome& outcome, limits::BudgetRequest& budget) noexcept {
+    bool ask_holders(const Outcome& outcome, limits::BudgetRequest& budget_request) noexcept {
         if (outcome.block != nullptr || outcome.cause != Outcome::Cause::budget) return false;
         const Unlocked unlocked(mutex);
-        return budget.may_retry();
+        return budget_request.may_retry();
     }
     /// Whether the memory that callers do not hold is enough for the request, and copies under way
     /// hold some of it back.

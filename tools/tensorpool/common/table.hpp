@@ -23,9 +23,9 @@ struct Cell {
 };
 
 struct Table {
-    std::vector<Column> columns;
-    std::vector<std::vector<Cell>> rows;  ///< each row has as many cells as there are columns
-    std::vector<std::string> keys;        ///< of each row: identifies it across updates
+    std::vector<Column> columns = {};
+    std::vector<std::vector<Cell>> rows = {};  ///< each row has as many cells as there are columns
+    std::vector<std::string> keys = {};        ///< of each row: identifies it across updates
 };
 
 /// Wider than any terminal, so that piped output does not lose a column.

@@ -85,8 +85,8 @@ struct Row {
     std::string what;
     std::uint64_t bytes = 0;
     std::uint64_t back_bytes = 0;  ///< what can be given back to the system
-    std::string why;               ///< what keeps memory that is not in use; "" if that is not ours
-    std::string how;               ///< what gives it back; "" if nothing is known to
+    std::string why = {};          ///< what keeps memory that is not in use; "" if that is not ours
+    std::string how = {};          ///< what gives it back; "" if nothing is known to
 };
 
 /// What allocated a part of the blocks in use: a call site or a scope.
@@ -111,8 +111,8 @@ struct Explanation {
     std::uint64_t process = 0;
     std::string name;
     std::uint64_t resident_bytes = 0;
-    std::vector<Row> rows;  ///< the largest first; none is empty
-    InUse in_use;           ///< divides the rows of blocks in use once more
+    std::vector<Row> rows = {};  ///< the largest first; none is empty
+    InUse in_use = {};           ///< divides the rows of blocks in use once more
 };
 
 std::string to_text(const Explanation& explanation, Sizes sizes);

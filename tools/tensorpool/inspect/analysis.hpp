@@ -244,7 +244,7 @@ inline Analysis analyse(const Recording& recording, std::size_t top) {
     FrameNames names(recording);
     Analysis analysis;
     analysis.totals = totals_of(history);
-    analysis.timeline = timeline_of(history, sources, scopes, stretches);
+    analysis.timeline = timeline_of(history, sources, scopes, usual_stretches);
     analysis.processes = processes_of(recording, analysis.timeline);
     const std::uint32_t peak = analysis.timeline.peak_call;
     const auto at_peak = [&](const Lifetime& lifetime) {

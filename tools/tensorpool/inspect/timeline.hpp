@@ -161,7 +161,7 @@ struct Timeline {
 };
 
 // The number of moments in the timeline: as fine as a chart of 1,000 pixels can show.
-inline constexpr std::size_t stretches = 480;
+inline constexpr std::size_t usual_stretches = 480;
 
 struct StackSum {
     double bytes = 0;

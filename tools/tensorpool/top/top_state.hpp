@@ -190,9 +190,7 @@ struct Position {
 
 struct TopState {
     TopState() {
-        for (std::size_t view = 0; view < view_count; ++view) {
-            positions[view].column = views[view].column;
-        }
+        for (std::size_t i = 0; i < view_count; ++i) positions[i].column = views[i].column;
         positions[static_cast<unsigned>(View::buckets)].inverted = true;
     }
 

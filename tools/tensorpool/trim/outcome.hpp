@@ -12,8 +12,8 @@ struct Memory {
 struct Outcome {
     std::uint64_t process = 0;
     double seconds = 0;  ///< until the answer, or the time waited for it
-    Memory before;
-    Memory after;
+    Memory before = {};
+    Memory after = {};
     std::optional<std::uint64_t> trimmed_bytes =
         {};  ///< as the process reported; nothing: no answer
 };
