@@ -69,10 +69,9 @@ public:
         });
     }
 
-    /// Reports a changed capacity, after the totals were updated, to a recorder. Also updates
-    /// `other` if there is no record in the segment.
-    // Adds the counters of streams without a record in the segment to the allocator's record. If
-    // the allocator has no record there either, adds all of it to `other`.
+    /// Reports a changed capacity, after the totals were updated, to a recorder. Adds the counters
+    /// of streams without a record in the segment to the allocator's record. If the allocator has
+    /// no record there either, adds all of it to `other`.
     void note_capacity() noexcept {
         for_each_stream([&](Stream& stream) {
             if (stream.in_segment != nullptr) return;

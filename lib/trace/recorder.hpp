@@ -288,8 +288,7 @@ public:
     }
 
     /// Registers the handlers for forks and for the end of threads. Called while the library is
-    /// loaded. Returns false while another thread registers them. Returns false while another
-    /// thread sets them: that thread answers the request.
+    /// loaded. Returns false while another thread registers them: that thread answers the request.
     bool set_handlers() noexcept {
         if (handlers_.load(std::memory_order_acquire) == Handlers::set) return true;
         Handlers none = Handlers::none;

@@ -120,9 +120,8 @@ public:
         if (is_allocation(action) && own.sampling.takes(bytes)) [[unlikely]]
             write_stack(own);
     }
-    /// Takes a ring for the calling thread. This may allocate in a C library whose malloc a pool
-    /// serves. Called ahead of time, since it may allocate in a C library whose malloc a pool
-    /// serves.
+    /// Takes a ring for the calling thread. Called ahead of time, since it may allocate in a C
+    /// library whose malloc a pool serves.
     void prepare() noexcept { (void)make_room(own_ring); }
     /// Makes the calling thread's ring available to the next thread.
     void end_thread() noexcept {

@@ -21,9 +21,9 @@ class Runtime;
 /// outlive its runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceEvent {
 public:
-    /// Makes an event of the current device with these properties.
+    /// Makes an event of the current device with these properties. Throws std::bad_alloc too.
     explicit DeviceEvent(EventFlags flags = EventFlags::none);
-    /// Makes an event of the runtime's device with these properties.
+    /// Makes an event of the runtime's device with these properties. Throws std::bad_alloc too.
     explicit DeviceEvent(Runtime& runtime, EventFlags flags = EventFlags::none);
     /// Destroys the event.
     ~DeviceEvent() = default;

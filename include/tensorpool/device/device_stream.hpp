@@ -11,10 +11,10 @@ namespace tensorpool {
 /// runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceStream {
 public:
-    /// Makes a stream of the current device.
+    /// Makes a stream of the current device. Throws std::bad_alloc too.
     DeviceStream();
     /// Makes a stream of the runtime's device. Work of streams with a smaller number may run first.
-    /// Throws DeviceError for a priority outside `Runtime::stream_priorities`.
+    /// Throws DeviceError for a priority outside `Runtime::stream_priorities`, and std::bad_alloc.
     explicit DeviceStream(Runtime& runtime, int priority = 0);
     /// Waits until the stream's work is done, so that memory allocated for it can serve others.
     /// Blocks still in use then belong to the default stream, and operations of their handles
