@@ -490,8 +490,7 @@ private:
                 // of exchanges that began with the end of a handle.
                 arena_.words_->used.store(state_.cancel_from(begin), std::memory_order_release);
                 lock.unlock();
-                // Holders are asked without the mutex, so other threads settle their claims
-                // meanwhile.
+                // Holders are asked without the mutex: other threads can settle their claims.
                 if (attempt.may_retry()) return find_range(bytes, arena_.alignment(), attempt);
                 return state_.refuse(bytes, attempt);
             }
