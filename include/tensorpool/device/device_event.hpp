@@ -21,22 +21,22 @@ class Runtime;
 /// outlive its runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceEvent {
 public:
-    /// Makes an event of the current device with these properties. Throws std::bad_alloc too.
+    /// Makes an event of the current device with these properties.
     explicit DeviceEvent(EventFlags flags = EventFlags::none);
-    /// Makes an event of the runtime's device with these properties. Throws std::bad_alloc too.
+    /// Makes an event of the runtime's device with these properties.
     explicit DeviceEvent(Runtime& runtime, EventFlags flags = EventFlags::none);
     /// Destroys the event.
-    ~DeviceEvent() = default;
+    ~DeviceEvent();
     /// Takes the event of `other`, which then has none.
-    DeviceEvent(DeviceEvent&& other) noexcept = default;
+    DeviceEvent(DeviceEvent&& other) noexcept;
     /// Destroys the present event and takes the event of `other`, which then has none.
-    DeviceEvent& operator=(DeviceEvent&& other) noexcept = default;
+    DeviceEvent& operator=(DeviceEvent&& other) noexcept;
     DeviceEvent(const DeviceEvent&) = delete;
     DeviceEvent& operator=(const DeviceEvent&) = delete;
 
     /// Returns the backend's handle; nullptr for a moved-from object, of which no other function
     /// may be called.
-    EventHandle handle() const noexcept { return event_.get(); }
+    EventHandle handle() const noexcept { return event_; }
     /// Returns the event's device.
     Device device() const noexcept;
     /// Returns the event's properties.
@@ -61,7 +61,7 @@ private:
     friend class DeviceStream;
 
     std::shared_ptr<device::RuntimeCore> core_;
-    std::shared_ptr<std::remove_pointer_t<EventHandle>> event_;
+    EventHandle event_ = nullptr;
     EventFlags flags_ = EventFlags::none;
 };
 

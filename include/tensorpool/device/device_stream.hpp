@@ -11,27 +11,27 @@ namespace tensorpool {
 /// runtime. All functions throw DeviceError if the device fails.
 class TENSORPOOL_API DeviceStream {
 public:
-    /// Makes a stream of the current device. Throws std::bad_alloc too.
+    /// Makes a stream of the current device.
     DeviceStream();
     /// Makes a stream of the runtime's device. Work of streams with a smaller number may run first.
-    /// Throws DeviceError for a priority outside `Runtime::stream_priorities`, and std::bad_alloc.
+    /// Throws DeviceError for a priority outside `Runtime::stream_priorities`.
     explicit DeviceStream(Runtime& runtime, int priority = 0);
     /// Waits until the stream's work is done, so that memory allocated for it can serve others.
     /// Blocks still in use then belong to the default stream, and operations of their handles
     /// become its work.
-    ~DeviceStream() = default;
+    ~DeviceStream();
     /// Takes the stream of `other`, which then has none.
-    DeviceStream(DeviceStream&& other) noexcept = default;
+    DeviceStream(DeviceStream&& other) noexcept;
     /// Ends the present stream and takes the stream of `other`, which then has none.
-    DeviceStream& operator=(DeviceStream&& other) noexcept = default;
+    DeviceStream& operator=(DeviceStream&& other) noexcept;
     DeviceStream(const DeviceStream&) = delete;
     DeviceStream& operator=(const DeviceStream&) = delete;
 
     /// Returns the backend's handle; nullptr for a moved-from object, of which no other function
     /// may be called.
-    StreamHandle handle() const noexcept { return stream_.get(); }
+    StreamHandle handle() const noexcept { return stream_; }
     /// Returns the backend's handle, so that a stream can be passed where a handle is expected.
-    operator StreamHandle() const noexcept { return stream_.get(); }
+    operator StreamHandle() const noexcept { return stream_; }
     /// Returns the stream's device.
     Device device() const noexcept;
 
@@ -55,7 +55,7 @@ private:
     friend class CurrentStreamScope;
 
     std::shared_ptr<device::RuntimeCore> core_;
-    std::shared_ptr<std::remove_pointer_t<StreamHandle>> stream_;
+    StreamHandle stream_ = nullptr;
 };
 
 }  // namespace tensorpool

@@ -182,20 +182,32 @@ void* Runtime::make_object(const ObjectRecipe& recipe) {
 DeviceStream::DeviceStream() : DeviceStream(runtime()) {}
 
 DeviceStream::DeviceStream(Runtime& runtime, int priority)
-    : core_(runtime.core_), stream_(core_->create_stream(priority), [core = core_](auto* stream) {
-          if (core->is_ours()) core->destroy_stream(stream);
-      }) {}
+    : core_(runtime.core_), stream_(core_->create_stream(priority)) {}
+
+DeviceStream::~DeviceStream() {
+    if (core_ != nullptr && core_->is_ours()) core_->destroy_stream(stream_);
+}
+
+DeviceStream::DeviceStream(DeviceStream&& other) noexcept
+    : core_(std::move(other.core_)), stream_(std::exchange(other.stream_, nullptr)) {}
+
+DeviceStream& DeviceStream::operator=(DeviceStream&& other) noexcept {
+    DeviceStream moved(std::move(other));
+    std::swap(core_, moved.core_);
+    std::swap(stream_, moved.stream_);
+    return *this;
+}
 
 Device DeviceStream::device() const noexcept {
     return core_->device();
 }
 
 void DeviceStream::synchronize() const {
-    core_->synchronize_stream(handle());
+    core_->synchronize_stream(stream_);
 }
 
 bool DeviceStream::query() const {
-    return core_->is_done(core_->backend().query_stream(core_->index(), handle()), "query_stream");
+    return core_->is_done(core_->backend().query_stream(core_->index(), stream_), "query_stream");
 }
 
 void DeviceStream::wait(const DeviceEvent& event) const {
@@ -206,22 +218,35 @@ void DeviceStream::wait(const DeviceEvent& event) const {
                               "; expected devices of one backend; DeviceEvent::synchronize waits "
                               "for any");
     }
-    core_->check(core_->backend().wait_event(core_->index(), handle(), event.handle()),
-                 "wait_event");
+    core_->check(core_->backend().wait_event(core_->index(), stream_, event.event_), "wait_event");
 }
 
 void DeviceStream::launch(std::function<void()> function) const {
-    core_->call_once(handle(), std::move(function), "launch");
+    core_->call_once(stream_, std::move(function), "launch");
 }
 
 DeviceEvent::DeviceEvent(EventFlags flags) : DeviceEvent(runtime(), flags) {}
 
 DeviceEvent::DeviceEvent(Runtime& runtime, EventFlags flags) : core_(runtime.core_), flags_(flags) {
-    EventHandle event = nullptr;
-    core_->check(core_->backend().create_event(core_->index(), flags, &event), "create_event");
-    event_ = {event, [core = core_](EventHandle ended) {
-                  if (core->is_ours()) core->backend().destroy_event(core->index(), ended);
-              }};
+    core_->check(core_->backend().create_event(core_->index(), flags, &event_), "create_event");
+}
+
+DeviceEvent::~DeviceEvent() {
+    if (core_ != nullptr && core_->is_ours())
+        core_->backend().destroy_event(core_->index(), event_);
+}
+
+DeviceEvent::DeviceEvent(DeviceEvent&& other) noexcept
+    : core_(std::move(other.core_)),
+      event_(std::exchange(other.event_, nullptr)),
+      flags_(other.flags_) {}
+
+DeviceEvent& DeviceEvent::operator=(DeviceEvent&& other) noexcept {
+    DeviceEvent moved(std::move(other));
+    std::swap(core_, moved.core_);
+    std::swap(event_, moved.event_);
+    std::swap(flags_, moved.flags_);
+    return *this;
 }
 
 Device DeviceEvent::device() const noexcept {
@@ -230,20 +255,20 @@ Device DeviceEvent::device() const noexcept {
 
 void DeviceEvent::record(std::optional<StreamHandle> stream) {
     core_->check(
-        core_->backend().record_event(core_->index(), handle(), core_->stream_or_current(stream)),
+        core_->backend().record_event(core_->index(), event_, core_->stream_or_current(stream)),
         "record_event");
 }
 
 bool DeviceEvent::query() const {
-    return core_->is_done(core_->backend().query_event(core_->index(), handle()), "query_event");
+    return core_->is_done(core_->backend().query_event(core_->index(), event_), "query_event");
 }
 
 void DeviceEvent::synchronize() const {
-    core_->check(core_->backend().synchronize_event(core_->index(), handle()), "synchronize_event");
+    core_->check(core_->backend().synchronize_event(core_->index(), event_), "synchronize_event");
 }
 
 void DeviceEvent::make_wait(StreamHandle stream) const {
-    core_->check(core_->backend().wait_event(core_->index(), stream, handle()), "wait_event");
+    core_->check(core_->backend().wait_event(core_->index(), stream, event_), "wait_event");
 }
 
 float DeviceEvent::elapsed_ms_since(const DeviceEvent& start) const {
@@ -254,7 +279,7 @@ float DeviceEvent::elapsed_ms_since(const DeviceEvent& start) const {
                               " of another backend; expected two events of one backend");
     }
     float ms = 0;
-    core_->check(core_->backend().elapsed_ms(core_->index(), start.handle(), handle(), &ms),
+    core_->check(core_->backend().elapsed_ms(core_->index(), start.event_, event_, &ms),
                  "elapsed_ms");
     return ms;
 }
