@@ -33,10 +33,16 @@ std::size_t finest(std::size_t bytes) {
     return base::block_bytes(size.series, size.bucket);
 }
 
+/// The global pool has finer sizes without checks only, which are the default for debugging.
+void use_no_checks() {
+    ::setenv("TENSORPOOL_CHECKS", "off", 1);
+}
+
 /// Allocates as malloc does.
 class FinerSizes : public ::testing::Test {
 protected:
     FinerSizes() { GlobalPool::serve_malloc(1); }
+    static void SetUpTestSuite() { use_no_checks(); }
 
     static void* allocate(std::size_t bytes) {
         return GlobalPool::try_allocate(bytes, base::finer_alignment).block;
@@ -271,6 +277,7 @@ TEST_F(FinerSizes, WorkInTheChildOfAMultithreadedFork) {
 
 // A library whose constructors run earlier may have used the pool.
 TEST(FinerSizesLater, ServeMallocAfterThePoolWasSetUp) {
+    use_no_checks();
     void* const early = GlobalPool::try_allocate(80, base::finer_alignment).block;
     GlobalPool::serve_malloc(1);
     void* const late = GlobalPool::try_allocate(80, base::finer_alignment).block;

@@ -408,7 +408,7 @@ TEST(BudgetScope, PoolMayEndWhileOtherThreadsAreInsideTheScope) {
 
 TEST(BudgetScope, InlinePathsServeTheThreadAgainAfterATrim) {
     if (platform::has_memory_tool()) GTEST_SKIP() << "inline paths find no cache";
-    MemoryPool pool;
+    MemoryPool pool({.checks = Checks::off});
     Budget budget("request");
     {
         const BudgetScope scope(budget);
