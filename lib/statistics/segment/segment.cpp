@@ -140,8 +140,8 @@ void copy_records(const RecordKind& kind, SegmentHeader& to, const SegmentHeader
     }
 }
 
-/// Copies the used part of the segment at `from` to the zeros at `to`, but for the descriptions.
-/// The magic is not copied; readers wait for it.
+/// Copies the used part of the segment at `from` to the zeros at `to`. The magic is not copied;
+/// readers wait for it.
 void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
                const SegmentHeader& from) noexcept {
     auto& copy = *reinterpret_cast<SegmentHeader*>(to);
@@ -158,12 +158,14 @@ void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
             if (kinds[i]->is_part == parts) copy_records(*kinds[i], copy, from, i);
         }
     }
+    // Descriptions do not change once they are there.
+    std::memcpy(to + text_begin, as_counters(from, text_begin), read(copy.text_end) - text_begin);
 }
 
-/// Copies the descriptions, which do not change once they are there.
-void copy_text(std::byte* to, const SegmentHeader& from) noexcept {
-    std::memcpy(to + text_begin, reinterpret_cast<const std::byte*>(&from) + text_begin,
-                read(from.text_end) - text_begin);
+void let_go_of(const platform::SharedMemory& memory) noexcept {
+    if (memory.address == nullptr) return;
+    platform::close_shared_memory(memory);
+    platform::unmap(memory.address, segment_bytes);
 }
 
 /// Writes the used part of the segment with its own values, so that its pages become private to the
@@ -262,6 +264,14 @@ void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept {
         write(region.record_count, 0);
     }
     header.kinds.store(index + 1, std::memory_order_release);
+}
+
+/// Gets the pages into which the used part of a segment is copied; of private memory, this is
+/// cheaper than a fault for each. Uses private memory if the system has none for a file.
+void Segment::get_pages(platform::SharedMemory& memory, const SegmentHeader& used) noexcept {
+    if (memory.address == nullptr) return;
+    if (has_pages_of(used, static_cast<std::byte*>(memory.address)) || memory.file < 0) return;
+    memory = memory_.get_private_instead(memory);
 }
 
 // REQUIRES: the mutex is held.
@@ -447,22 +457,21 @@ EntryRecord* Segment::timeline() noexcept {
     return header == nullptr ? nullptr : records_in<EntryRecord>(*header);
 }
 
-// Private memory is separated by the fork itself. If no copy can be allocated, the child copies
-// what it sees of the parent's segment.
+// The parent makes the child's memory, so that the content is copied once. Private memory is
+// separated by the fork itself.
 void Segment::before_fork() noexcept {
     mutex_.lock();
     forking_thread_ = platform::current_thread_id();
     if (memory_.used().file < 0) return;
-    copy_ = platform::map(segment_bytes, platform::page_bytes());
-    if (copy_ == nullptr) return;
-    auto* const copy = static_cast<std::byte*>(copy_);
-    (void)has_pages_of(*header(), copy);  // cheaper than a fault for each page
-    copy_used(kinds(), copy, *header());
+    of_child_ = memory_.get_for_child();
+    get_pages(of_child_, *header());
+    if (of_child_.address != nullptr) {
+        copy_used(kinds(), static_cast<std::byte*>(of_child_.address), *header());
+    }
 }
 
 void Segment::after_fork_in_parent() noexcept {
-    if (copy_ != nullptr) platform::unmap(copy_, segment_bytes);
-    copy_ = nullptr;
+    let_go_of(std::exchange(of_child_, {}));
     mutex_.unlock();
 }
 
@@ -495,17 +504,16 @@ void Segment::renumber_thread(SegmentHeader& header) noexcept {
 
 void Segment::part_from_parent() noexcept {
     SegmentHeader* const header = this->header();
-    const auto& from = *static_cast<const SegmentHeader*>(copy_ != nullptr ? copy_ : header);
-    platform::SharedMemory memory = memory_.get();
-    if (memory.file >= 0 && !has_pages_of(from, static_cast<std::byte*>(memory.address))) {
-        memory = memory_.get_private_instead(memory);
+    platform::SharedMemory memory = std::exchange(of_child_, {});
+    if (memory.address != nullptr && memory_.has_path()) {
+        platform::SharedMemory file = memory_.get();
+        const auto& from = *static_cast<const SegmentHeader*>(memory.address);
+        get_pages(file, from);
+        if (file.address != nullptr) {
+            copy_used(kinds(), static_cast<std::byte*>(file.address), from);
+            let_go_of(std::exchange(memory, file));
+        }
     }
-    if (memory.address == nullptr) {
-        memory.address = std::exchange(copy_, nullptr);
-    } else {
-        copy_used(kinds(), static_cast<std::byte*>(memory.address), from);
-    }
-    if (memory.address != nullptr) copy_text(static_cast<std::byte*>(memory.address), *header);
     const bool parted = memory.address != nullptr
                             ? platform::replace_mapping(header, memory.address, segment_bytes)
                             : part_in_place();
@@ -513,7 +521,6 @@ void Segment::part_from_parent() noexcept {
         platform::fail("fork: the child's statistics cannot be separated from its parent's");
     // If there was no copy, the parent may have been in the middle of a change.
     if (read(header->epoch) % 2 != 0) write(header->epoch, read(header->epoch) + 1);
-    if (copy_ != nullptr) platform::unmap(std::exchange(copy_, nullptr), segment_bytes);
     platform::close_shared_memory(memory_.used());
     memory.address = header;
     memory_.use(memory);

@@ -168,6 +168,7 @@ private:
         return {kinds_, kind_count_.load(std::memory_order_acquire)};
     }
     void show_left_out(SegmentHeader& header) noexcept;
+    void get_pages(platform::SharedMemory& memory, const SegmentHeader& used) noexcept;
     void part_from_parent() noexcept;
     bool part_in_place() noexcept;
     void renumber_thread(SegmentHeader& header) noexcept;
@@ -188,7 +189,7 @@ private:
     std::uint64_t first_free_[max_kinds] = {};
     std::uint64_t left_out_[max_kinds] = {};  // includes objects from before the segment was
                                               // created
-    void* copy_ = nullptr;                    // for the child of a fork
+    platform::SharedMemory of_child_;         // during a fork
     std::uint64_t forking_thread_ = 0;
 };
 

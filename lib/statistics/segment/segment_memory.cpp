@@ -29,6 +29,11 @@ platform::SharedMemory SegmentMemory::get() noexcept {
             sharing_ = Sharing::memfd;
         }
     }
+    return memory.address != nullptr ? memory : get_for_child();
+}
+
+platform::SharedMemory SegmentMemory::get_for_child() noexcept {
+    platform::SharedMemory memory;
     if (sharing_ == Sharing::memfd) memory = platform::share_memory("tensorpool", segment_bytes);
     if (memory.address == nullptr) {
         memory.address = platform::map(segment_bytes, platform::page_bytes());

@@ -34,6 +34,17 @@ TEST(ProgramFile, AStaticProgramCannotBePreloaded) {
               std::string::npos);
 }
 
+TEST(ProgramFile, AProgramOfAnotherCLibraryCannotBePreloaded) {
+    EXPECT_EQ(problem_of_preloading(TENSORPOOL_FOREIGN_SUBJECT), TENSORPOOL_FOREIGN_SUBJECT
+              " is started by /lib/ld-musl-x86_64.so.1, the loader of another C library than "
+              "tensorpool's");
+}
+
+TEST(ProgramFile, AProgramWithASanitizersMallocIsNotPreloaded) {
+    EXPECT_EQ(problem_of_preloading(TENSORPOOL_SANITIZED_SUBJECT), TENSORPOOL_SANITIZED_SUBJECT
+              " is built with a sanitizer, whose malloc liblsan.so contains");
+}
+
 TEST(ProgramFile, AScriptIsCheckedByItsInterpreter) {
     const photos::TemporaryFolder folder;
     const std::string path = folder.path() / "script";

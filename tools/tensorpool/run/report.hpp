@@ -73,7 +73,7 @@ inline std::string reason_unused(Part part) {
         return "not imported by any Python of the program";
     }
     return "not loaded by any process of the program: statically linked, run with elevated "
-           "privileges, or LD_PRELOAD was removed from the environment";
+           "privileges, linked with a sanitizer, or LD_PRELOAD was removed from the environment";
 }
 
 inline std::string profile_text() {

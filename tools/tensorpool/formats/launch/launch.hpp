@@ -16,8 +16,9 @@ namespace tensorpool::command::launch {
 std::string find_program(const std::string& word);
 
 /// Returns why the loader cannot preload our library into this program, as far as its file shows:
-/// it is statically linked, runs with elevated privileges, or is for another processor type. For a
-/// script, checks its interpreter. Returns "" if no obstacle was found.
+/// it is statically linked, runs with elevated privileges, is for another processor type or C
+/// library, or has a sanitizer's malloc. For a script, checks its interpreter. Returns "" if no
+/// obstacle was found.
 std::string problem_of_preloading(const std::string& path);
 
 /// The paths of the files that enable the parts. Files may be missing.

@@ -21,12 +21,6 @@ bool can_be_run(const std::string& path) {
            ::access(path.c_str(), X_OK) == 0;
 }
 
-template <class Header>
-bool read_at(std::ifstream& file, std::uint64_t offset, Header& header) {
-    file.seekg(static_cast<std::streamoff>(offset));
-    return static_cast<bool>(file.read(reinterpret_cast<char*>(&header), sizeof header));
-}
-
 /// Returns the interpreter from a first line such as "#! /usr/bin/env python3", or nothing if the
 /// file is not a script.
 std::optional<std::string> interpreter_of(std::ifstream& file) {
@@ -40,19 +34,89 @@ std::optional<std::string> interpreter_of(std::ifstream& file) {
     return path;
 }
 
-bool names_a_loader(std::ifstream& file, const Elf64_Ehdr& header) {
-    for (unsigned i = 0; i < header.e_phnum; ++i) {
-        Elf64_Phdr part{};
-        if (!read_at(file, header.e_phoff + std::uint64_t{i} * header.e_phentsize, part)) break;
-        if (part.p_type == PT_INTERP) return true;
+/// The headers of a program in the format ELF, as its loader reads them.
+class Image {
+public:
+    explicit Image(std::ifstream& file) : file_(file) {
+        if (!read(0, header_) || std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0) return;
+        is_elf_ = true;
+        if (header_.e_ident[EI_CLASS] != ELFCLASS64) return;
+        for (unsigned i = 0; i < header_.e_phnum; ++i) {
+            Elf64_Phdr part{};
+            if (!read(header_.e_phoff + std::uint64_t{i} * header_.e_phentsize, part)) break;
+            parts_.push_back(part);
+        }
     }
-    return false;
+
+    bool is_elf() const noexcept { return is_elf_; }
+    /// The type of processor; 0 for one without addresses of 64 bits.
+    unsigned machine() const noexcept {
+        return header_.e_ident[EI_CLASS] == ELFCLASS64 ? header_.e_machine : 0U;
+    }
+    /// Returns the path of the loader; "" if the program is statically linked.
+    std::string loader() const {
+        const Elf64_Phdr* const part = find(PT_INTERP);
+        return part == nullptr ? "" : text_at(part->p_offset);
+    }
+    /// Returns the names of the libraries with which it is linked.
+    std::vector<std::string> libraries() const {
+        const Elf64_Phdr* const part = find(PT_DYNAMIC);
+        if (part == nullptr) return {};
+        std::vector<std::uint64_t> offsets;
+        std::uint64_t texts = 0;
+        for (std::uint64_t at = 0; at < part->p_filesz; at += sizeof(Elf64_Dyn)) {
+            Elf64_Dyn entry{};
+            if (!read(part->p_offset + at, entry) || entry.d_tag == DT_NULL) break;
+            if (entry.d_tag == DT_NEEDED) offsets.push_back(entry.d_un.d_val);
+            if (entry.d_tag == DT_STRTAB) texts = offset_of(entry.d_un.d_ptr);
+        }
+        std::vector<std::string> names;
+        for (const std::uint64_t offset : offsets) names.push_back(text_at(texts + offset));
+        return names;
+    }
+
+private:
+    template <class Header>
+    bool read(std::uint64_t offset, Header& header) const {
+        file_.clear();
+        file_.seekg(static_cast<std::streamoff>(offset));
+        return static_cast<bool>(file_.read(reinterpret_cast<char*>(&header), sizeof header));
+    }
+    std::string text_at(std::uint64_t offset) const {
+        file_.clear();
+        file_.seekg(static_cast<std::streamoff>(offset));
+        std::array<char, 256> text{};
+        file_.read(text.data(), text.size() - 1);
+        return text.data();
+    }
+    const Elf64_Phdr* find(Elf64_Word type) const {
+        const auto found = std::ranges::find(parts_, type, &Elf64_Phdr::p_type);
+        return found == parts_.end() ? nullptr : &*found;
+    }
+    std::uint64_t offset_of(std::uint64_t address) const {
+        for (const Elf64_Phdr& part : parts_) {
+            const bool is_inside = part.p_type == PT_LOAD && part.p_vaddr <= address &&
+                                   address - part.p_vaddr < part.p_filesz;
+            if (is_inside) return part.p_offset + (address - part.p_vaddr);
+        }
+        return 0;
+    }
+
+    std::ifstream& file_;
+    Elf64_Ehdr header_{};
+    std::vector<Elf64_Phdr> parts_;
+    bool is_elf_ = false;
+};
+
+/// Loaders of one C library have the same name everywhere, in different folders.
+std::string name_of_file(const std::string& path) {
+    return std::filesystem::path(path).filename();
 }
 
-unsigned own_machine() {
-    std::ifstream self("/proc/self/exe", std::ios::binary);
-    Elf64_Ehdr header{};
-    return read_at(self, 0, header) ? header.e_machine : 0U;
+bool is_sanitizer(std::string_view library) {
+    constexpr std::string_view names[] = {"libasan.so", "liblsan.so", "libtsan.so", "libhwasan.so",
+                                          "libclang_rt."};
+    return std::ranges::any_of(names, [&](auto name) { return library.starts_with(name); });
 }
 
 std::string problem_of_rights(const std::string& path) {
@@ -67,13 +131,26 @@ std::string problem_of_rights(const std::string& path) {
 }
 
 std::string problem_of_image(std::ifstream& file, const std::string& path) {
-    Elf64_Ehdr header{};
-    if (!read_at(file, 0, header) || std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0) return "";
-    if (header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_machine != own_machine()) {
+    const Image image(file);
+    if (!image.is_elf()) return "";
+    std::ifstream own_file("/proc/self/exe", std::ios::binary);
+    const Image own(own_file);
+    if (image.machine() != own.machine()) {
         return printable(path) + " is for another processor type than tensorpool";
     }
-    if (names_a_loader(file, header)) return "";
-    return printable(path) + " is statically linked, so no library can be preloaded";
+    const std::string loader = image.loader();
+    if (loader.empty()) {
+        return printable(path) + " is statically linked, so no library can be preloaded";
+    }
+    if (name_of_file(loader) != name_of_file(own.loader())) {
+        return fmt::format("{} is started by {}, the loader of another C library than tensorpool's",
+                           printable(path), printable(loader));
+    }
+    const std::vector<std::string> libraries = image.libraries();
+    const auto sanitizer = std::ranges::find_if(libraries, is_sanitizer);
+    if (sanitizer == libraries.end()) return "";
+    return fmt::format("{} is built with a sanitizer, whose malloc {} contains", printable(path),
+                       printable(*sanitizer));
 }
 
 // parts.cmake defines TENSORPOOL_RUN_…: paths relative to the folder of the command.
