@@ -73,10 +73,6 @@ private:
     std::map<std::uint64_t, Seen> seen_;
 };
 
-std::uint64_t value_of(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-
 [[noreturn]] void fail(std::uint64_t process, const std::string& name,
                        const SegmentProblem& problem) {
     std::string subject = "process " + std::to_string(process);
@@ -246,9 +242,9 @@ TimelinePart StatisticsReader::entries_since(std::uint64_t number) {
         fail(segment.process, segment.name, *problem);
     }
     const SegmentImage& image = state_->view.earlier();
-    const SegmentTimes times = {.made_ns = value_of(image.header().made_ns),
-                                .made_unix_ns = value_of(image.header().made_unix_ns)};
-    return read_entries(image.timeline(), value_of(image.header().entries), times, number);
+    const SegmentTimes times = {.made_ns = base::read(image.header().made_ns),
+                                .made_unix_ns = base::read(image.header().made_unix_ns)};
+    return read_entries(image.timeline(), base::read(image.header().entries), times, number);
 }
 
 }  // namespace tensorpool
