@@ -379,15 +379,13 @@ const char* to_string(EntryKind kind) noexcept {
         "?",      "growth",    "give-back", "pressure",  "limit",   "failure",   "check",
         "scope",  "mark",      "completed", "coalesced", "aged",    "callbacks", "uncached",
         "waited", "allocated", "recycled",  "freed",     "profile", "plan",      "drift"};
-    const auto number = static_cast<unsigned>(kind);
-    return number < entry_kind_count ? words[number] : "?";
+    return base::text_of(words, kind);
 }
 
 const char* to_string(LimitKind kind) noexcept {
     static constexpr const char* words[limit_kind_count] = {
         "", "max_allocation", "max_capacity", "memory", "address space", "records"};
-    const auto number = static_cast<unsigned>(kind);
-    return number < limit_kind_count ? words[number] : "?";
+    return base::text_of(words, kind);
 }
 
 std::string to_json(const TimelineEntry& entry) {

@@ -15,41 +15,30 @@ using base::read;
 using read::SegmentProblem;
 using read::SegmentView;
 
-/// The indices of a pool's counters records.
-using CounterIndices = std::span<const std::size_t>;
+/// The indices of a pool's counters records, in ascending order.
+using CounterIndices = std::vector<std::size_t>;
 
 /// Finds which counters belong to which pool. Reads each counters record once, whatever it
 /// contains.
 class CountersByPool {
 public:
     explicit CountersByPool(const SegmentImage& image) {
-        std::vector<std::pair<std::uint64_t, std::size_t>> found;
-        for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
-            const std::uint64_t pool = read(image.records<CountersRecord>()[index].pool);
-            if (pool != 0) found.emplace_back(pool, index);
+        const auto records = image.records<CountersRecord>();
+        for (std::size_t index = 0; index < records.size(); ++index) {
+            const std::uint64_t pool = read(records[index].pool);
+            if (pool != 0) indices_[pool].push_back(index);
         }
-        std::sort(found.begin(), found.end());
-        for (const auto& [pool, index] : found) {
-            pools_.push_back(pool);
-            indices_.push_back(index);
-        }
-        taken_.resize(indices_.size());
     }
     /// Returns the counters of a pool. Each record is returned once: if several pools have the same
     /// number, the first one gets the records. A process that overwrites its segment therefore
     /// cannot make a reader sum the same records for each pool.
     CounterIndices take(std::uint64_t pool) noexcept {
-        const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
-        const auto begin = static_cast<std::size_t>(first - pools_.begin());
-        if (first == last || taken_[begin]) return {};
-        taken_[begin] = true;
-        return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
+        const auto found = indices_.find(pool);
+        return found == indices_.end() ? CounterIndices() : std::exchange(found->second, {});
     }
 
 private:
-    std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
-    std::vector<std::size_t> indices_;
-    std::vector<bool> taken_;
+    std::map<std::uint64_t, CounterIndices> indices_;  // another process chooses the keys
 };
 
 /// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
@@ -72,7 +61,7 @@ void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
 /// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended
 /// or have no counters of their own, if they counted anything.
 void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& image,
-                 const PoolRecord& pool, CounterIndices indices) {
+                 const PoolRecord& pool, const CounterIndices& indices) {
     ThreadStatistics others;
     others.pool = read(pool.id);
     add(others, pool.shared);
@@ -95,13 +84,6 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
 // row meet a change only if pools and threads are created and destroyed all the time, or if the
 // process was stopped during a change.
 constexpr unsigned max_looks = 8;
-
-template <class Statistics>
-void sort_by_age(std::vector<Statistics>& group) {
-    // Numbers are given out in order. The record `other` has the number 0 and comes last.
-    std::sort(group.begin(), group.end(),
-              [](const Statistics& a, const Statistics& b) { return a.id - 1 < b.id - 1; });
-}
 
 void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
     CountersByPool counters(later);
@@ -134,9 +116,10 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
         add_threads(to.threads, later, pool, its);
         to.pools.push_back(statistics);
     }
-    sort_by_age(to.pools);
-    std::stable_sort(to.threads.begin(), to.threads.end(),
-                     [](const auto& a, const auto& b) { return a.pool - 1 < b.pool - 1; });
+    // Numbers are given out in order. The record `other` has the number 0 and comes last.
+    std::ranges::sort(to.pools, {}, [](const PoolStatistics& pool) { return pool.id - 1; });
+    std::ranges::stable_sort(to.threads, {},
+                             [](const ThreadStatistics& thread) { return thread.pool - 1; });
 }
 
 void add_header(ProcessSnapshot& to, const SegmentHeader& header) {

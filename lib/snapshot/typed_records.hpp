@@ -93,27 +93,18 @@ inline std::array<std::uint64_t, std::size(fields)> values_of(
 
 }  // namespace threads
 
-/// The record type whose statistics a public structure holds.
-template <class Statistics>
-struct RecordOf;
-template <>
-struct RecordOf<ArenaStatistics> : std::type_identity<statistics::ArenaRecord> {};
-template <>
-struct RecordOf<DeviceStatistics> : std::type_identity<statistics::DeviceRecord> {};
-template <>
-struct RecordOf<DeviceStreamStatistics> : std::type_identity<statistics::DeviceStreamRecord> {};
-template <>
-struct RecordOf<PlannedArenaStatistics> : std::type_identity<statistics::PlannedRecord> {};
-template <>
-struct RecordOf<BudgetStatistics> : std::type_identity<statistics::BudgetRecord> {};
-template <>
-struct RecordOf<StashStatistics> : std::type_identity<statistics::StashRecord> {};
-template <>
-struct RecordOf<ScopeStatistics> : std::type_identity<statistics::ScopeRecord> {};
+/// The record whose statistics a public structure holds; for `table_of`, which needs its type only.
+statistics::ArenaRecord record_for(const ArenaStatistics&);
+statistics::DeviceRecord record_for(const DeviceStatistics&);
+statistics::DeviceStreamRecord record_for(const DeviceStreamStatistics&);
+statistics::PlannedRecord record_for(const PlannedArenaStatistics&);
+statistics::BudgetRecord record_for(const BudgetStatistics&);
+statistics::StashRecord record_for(const StashStatistics&);
+statistics::ScopeRecord record_for(const ScopeStatistics&);
 
 template <class Statistics>
 const statistics::RecordTable& table_of() noexcept {
-    return *RecordOf<Statistics>::type::layout.table;
+    return *decltype(record_for(Statistics()))::layout.table;
 }
 /// Returns a pointer to a table that is a constant.
 inline std::shared_ptr<const statistics::RecordTable> share(
