@@ -94,12 +94,8 @@ inline Budgets& budgets() noexcept {
     return base::the_only<Budgets>.get();
 }
 
-}  // namespace tensorpool::limits
-
-/// The budgets that the file in TENSORPOOL_BUDGETS sets for pools and scopes by their names. They
-/// never end.
-namespace tensorpool::limits {
-
+/// Whether the file in TENSORPOOL_BUDGETS sets budgets for pools and scopes by their names. These
+/// budgets never end.
 enum class NamedBudgets : std::uint8_t { unread, none, some };
 
 /// Acquire and release: the table is complete before it is found.
