@@ -85,7 +85,6 @@ BlockMark* charge_of(PoolParts& pool, const void* p) noexcept {
 
 }  // namespace
 
-// Takes a block without the thread's cache. The caller sets its mark.
 void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, CountAs count_as,
                   SlowPath& path) noexcept {
     BucketSet* const set = thread_registry().marked_set(pool.buckets);
