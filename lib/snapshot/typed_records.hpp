@@ -38,13 +38,8 @@ inline constexpr Field fields[] = {
     {"failed_scope_orders", "checks", total, "Statistics scopes that ended out of order."},
 };
 inline constexpr Family families[] = {
-    {"tensorpool_checks_failed_total",
-     total,
-     "Failed checks.",
-     "kind",
-     Family::number,
-     "misuse|leak|thread|scope_order",
-     {3, 4, 5, 6}},
+    divided("tensorpool_checks_failed_total", total, "Failed checks.", "kind",
+            "misuse|leak|thread|scope_order", {3, 4, 5, 6}),
 };
 inline constexpr statistics::RecordTable table = {
     .name = "processes", .of = "process", .fields = fields, .families = families};
