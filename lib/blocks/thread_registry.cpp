@@ -1,7 +1,6 @@
 #include "blocks/thread_registry.hpp"
 
 #include "platform/process/fork_handlers.hpp"
-#include "statistics/scopes/counters_of_thread.hpp"
 #include "watch/guards/guarded_area.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 

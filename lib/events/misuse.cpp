@@ -1,7 +1,6 @@
 #include "events/misuse.hpp"
 
 #include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 
 #include "events/timeline.hpp"

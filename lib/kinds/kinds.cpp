@@ -1,10 +1,7 @@
 // The kinds, the routes and the watchers of pools: a new one is added here.
 
-#include <algorithm>
-#include <iterator>
-
-#include "events/recorder_hooks.hpp"
 #include "kinds/kinds.hpp"
+#include "events/recorder_hooks.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {

@@ -1,8 +1,6 @@
 // Marked blocks (base/block_mark.hpp): those that a BudgetScope charges to its budget, and those
 // that the heap profile sampled.
 
-#include <algorithm>
-
 #include "blocks/marked_set.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/kinds.hpp"

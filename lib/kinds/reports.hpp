@@ -1,8 +1,5 @@
 #pragma once
 
-#include <tensorpool/detail/address_range.hpp>
-
-#include "events/misuse.hpp"
 #include "kinds/kind.hpp"
 #include "watch/guards/guarded_area.hpp"
 

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "kinds/kind.hpp"
 #include "kinds/kinds.hpp"
-#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {
 

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
-#include <system_error>
 #include <variant>
 
 #include <tensorpool/budget.hpp>

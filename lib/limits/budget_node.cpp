@@ -5,8 +5,6 @@
 #include <cmath>
 #include <functional>
 
-#include <tensorpool/detail/saturating.hpp>
-
 #include "events/timeline.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"

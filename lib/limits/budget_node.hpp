@@ -1,10 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <compare>
-#include <optional>
-
-#include <tensorpool/budget.hpp>
 
 #include "base/block_mark.hpp"
 #include "base/never_destroyed.hpp"

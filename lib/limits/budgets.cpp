@@ -1,8 +1,3 @@
-#include "limits/budget_node.hpp"
-
-#include <memory>
-
-#include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"

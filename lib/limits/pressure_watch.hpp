@@ -1,6 +1,5 @@
 #pragma once
 
-#include "limits/budget_node.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/memory/memory_pressure.hpp"
 

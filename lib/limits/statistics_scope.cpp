@@ -1,6 +1,5 @@
 #include <tensorpool/statistics_scope.hpp>
 
-#include <functional>
 #include <iterator>
 
 #include "events/misuse.hpp"

@@ -8,9 +8,6 @@
 #include "pages/heap/shards.hpp"
 #include "pages/lent_memory.hpp"
 #include "pages/span.hpp"
-#include "platform/platform.hpp"
-#include "platform/tools/memory_probes.hpp"
-#include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::pages {

@@ -9,7 +9,6 @@
 #include "limits/ladder.hpp"
 #include "limits/pressure_watch.hpp"
 #include "pool/background_trimmer.hpp"
-#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {

@@ -1,6 +1,5 @@
 #include "read/record_text.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <utility>
 

@@ -2,7 +2,6 @@
 
 #include <tensorpool/snapshot.hpp>
 
-#include "base/block_sizes.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"

@@ -2,11 +2,8 @@
 
 #include <numeric>
 
-#include <tensorpool/statistics.hpp>
-
 #include "base/block_sizes.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool::statistics {
