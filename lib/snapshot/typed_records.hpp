@@ -135,13 +135,7 @@ std::vector<Statistics> typed(const RecordGroup& group) {
         }
         if constexpr (requires { one.name; }) copy_text(one.name, record.name);
         if constexpr (requires { one.device[0]; }) copy_text(one.device, record.text);
-        if constexpr (requires { one.kind; }) {
-            one.kind =
-                static_cast<decltype(one.kind)>(std::min<std::size_t>(record.choice, choices - 1));
-        } else if constexpr (requires { one.state; }) {
-            one.state =
-                static_cast<decltype(one.state)>(std::min<std::size_t>(record.choice, choices - 1));
-        }
+        statistics::set_choice(one, std::min<std::size_t>(record.choice, choices - 1));
     }
     return all;
 }

@@ -189,16 +189,15 @@ inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t b
 inline void count_shared_large_allocation(std::size_t requested_bytes, std::size_t bytes) noexcept {
     count_shared_large_growth(requested_bytes, bytes, 1);
 }
-inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
+/// Counts that a block of whole pages became shorter by `bytes`; `blocks` is 1 if it was freed.
+inline void count_shared_large_loss(std::size_t bytes, unsigned blocks = 0) noexcept {
     count_shared([&](ThreadSums& counted) {
-        counted.large_deallocations = 1;
+        counted.large_deallocations = blocks;
         counted.large_deallocated_bytes = bytes;
     });
 }
-
-/// Counts that a block of whole pages became shorter by `bytes`.
-inline void count_shared_large_loss(std::size_t bytes) noexcept {
-    count_shared([&](ThreadSums& counted) { counted.large_deallocated_bytes = bytes; });
+inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
+    count_shared_large_loss(bytes, 1);
 }
 
 /// The free frames that no thread keeps.
