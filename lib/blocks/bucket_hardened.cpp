@@ -1,7 +1,5 @@
 #include "blocks/bucket_shard.hpp"
 
-#include <cstring>
-
 namespace tensorpool::blocks {
 
 pages::PageCount span_guard_pages() noexcept {

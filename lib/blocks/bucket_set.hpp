@@ -1,8 +1,5 @@
 #pragma once
 
-#include <memory>
-#include <thread>
-
 #include "blocks/cache.hpp"
 
 namespace tensorpool::blocks {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memory>
-
 #include "blocks/bucket_traits.hpp"
 #include "events/misuse.hpp"
 

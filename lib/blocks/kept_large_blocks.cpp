@@ -1,7 +1,6 @@
 #include "blocks/kept_large_blocks.hpp"
 
 #include "blocks/bucket_set.hpp"
-#include "blocks/take_back.hpp"
 
 namespace tensorpool::blocks {
 namespace {

@@ -1,9 +1,5 @@
 #pragma once
 
-#include <bit>
-
-#include "blocks/bucket_set.hpp"
-#include "blocks/take_back.hpp"
 #include "blocks/thread_registry.hpp"
 
 namespace tensorpool::blocks {

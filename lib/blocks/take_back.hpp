@@ -11,8 +11,7 @@ namespace tensorpool::blocks {
 class BucketSet;
 class Cache;
 
-/// The threads from which `take_back` takes free blocks: idle ones; as many as needed to get below
-/// half of the limit; or all.
+/// The threads from which `take_back` takes free blocks.
 enum class TakeFrom : std::uint8_t { idle, enough, everyone };
 
 /// Returns parked blocks of the set's pool to their spans, from magazines of other threads: of

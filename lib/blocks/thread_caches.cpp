@@ -6,6 +6,7 @@ constinit detail::ThreadCache empty_cache;
 constinit detail::ThreadLeaf empty_leaf = leaf_of_empty_caches();
 constinit OwnCaches no_own_caches = {};
 constinit ThreadCaches no_caches;
+constinit thread_local ThreadCaches* thread_caches TENSORPOOL_INITIAL_EXEC = &no_caches;
 
 }  // namespace tensorpool::blocks
 
@@ -16,9 +17,3 @@ constinit thread_local ThreadTable* thread_table TENSORPOOL_INITIAL_EXEC = &bloc
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail
-
-namespace tensorpool::blocks {
-
-constinit thread_local ThreadCaches* thread_caches TENSORPOOL_INITIAL_EXEC = &no_caches;
-
-}  // namespace tensorpool::blocks

@@ -1,7 +1,6 @@
 #include "blocks/thread_registry.hpp"
 
 #include "platform/process/fork_handlers.hpp"
-#include "statistics/scopes/counters_of_thread.hpp"
 #include "watch/guards/guarded_area.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 
@@ -86,6 +85,41 @@ Cache* make_cache(BucketSet& set) noexcept {
 bool may_show(const BucketSet& set) noexcept {
     const bool charges = limits::scope_budget != nullptr && set.may_charge();
     return set.serves_inline() && set.is_marked() == charges;
+}
+
+// Guarded by the registry's lock.
+constinit std::array<std::uint64_t, PoolNumbers::end / 64 + 1> taken = {};
+constinit unsigned lowest_free = PoolNumbers::first;
+
+// Runs while the library is loaded, before there are other threads. A fork between taking the lock
+// and setting the fork handlers would leave the child with a lock that no thread releases.
+[[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
+
+// The system copies each page that the child writes to, so the caches themselves are only read.
+void abandon_others(BucketSet& set) noexcept {
+    Cache* const own = own_cache(set);
+    for (Cache& cache : set.caches) {
+        if (&cache == own) continue;
+        abandon(cache);
+        retire(cache);
+    }
+    if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
+    set.free_caches.splice(set.free_caches.end(), set.caches);
+    if (own != nullptr) set.caches.push_front(*own);
+}
+
+// Determines again what the pool's threads have taken.
+void count_parked(BucketSet& first) noexcept {
+    std::size_t small_taken = 0;
+    std::size_t large_taken = 0;
+    first.for_each_series([&](BucketSet& series) {
+        for (Cache& cache : series.caches) {
+            small_taken += cache.room().bytes();
+            large_taken += cache.large.room_bytes();
+        }
+    });
+    first.shared().parking_limit.begin_again(small_taken);
+    first.shared().large_parking_limit.begin_again(large_taken);
 }
 
 }  // namespace
@@ -212,14 +246,6 @@ void retire(Cache& cache) noexcept {
     if (set.is_first()) set.shared().parking_limit.remove_thread();
 }
 
-namespace {
-
-// Guarded by the registry's lock.
-constinit std::array<std::uint64_t, PoolNumbers::end / 64 + 1> taken = {};
-constinit unsigned lowest_free = PoolNumbers::first;
-
-}  // namespace
-
 unsigned PoolNumbers::take() noexcept {
     const std::lock_guard guard(thread_registry());
     for (unsigned number = lowest_free; number < end; ++number) {
@@ -238,41 +264,6 @@ void PoolNumbers::give_back(unsigned number) noexcept {
     taken[number / 64] &= ~(std::uint64_t{1} << number % 64);
     if (number >= first && number < lowest_free) lowest_free = number;
 }
-
-namespace {
-
-// Runs while the library is loaded, before there are other threads. A fork between taking the lock
-// and setting the fork handlers would leave the child with a lock that no thread releases.
-[[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
-
-// The system copies each page that the child writes to, so the caches themselves are only read.
-void abandon_others(BucketSet& set) noexcept {
-    Cache* const own = own_cache(set);
-    for (Cache& cache : set.caches) {
-        if (&cache == own) continue;
-        abandon(cache);
-        retire(cache);
-    }
-    if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
-    set.free_caches.splice(set.free_caches.end(), set.caches);
-    if (own != nullptr) set.caches.push_front(*own);
-}
-
-// Determines again what the pool's threads have taken.
-void count_parked(BucketSet& first) noexcept {
-    std::size_t small_taken = 0;
-    std::size_t large_taken = 0;
-    first.for_each_series([&](BucketSet& series) {
-        for (Cache& cache : series.caches) {
-            small_taken += cache.room().bytes();
-            large_taken += cache.large.room_bytes();
-        }
-    });
-    first.shared().parking_limit.begin_again(small_taken);
-    first.shared().large_parking_limit.begin_again(large_taken);
-}
-
-}  // namespace
 
 // Returns false if one of the handlers cannot be set.
 bool ThreadRegistry::set_up_handlers() noexcept {

@@ -1,7 +1,5 @@
 #pragma once
 
-#include "base/never_destroyed.hpp"
-#include "base/registry.hpp"
 #include "blocks/thread_caches.hpp"
 
 namespace tensorpool::blocks {

@@ -337,14 +337,10 @@ inline constexpr Rule derivations[] = {
     {Rule::minus, at("slab"), at("hits")},
 };
 inline constexpr Family families[] = {
-    {"tensorpool_device_allocations_total",
-     total,
-     "Blocks allocated, by where they came from: recently freed on their stream, a free run, a new "
-     "slab from the device.",
-     "source",
-     Family::number,
-     "parked|free|slab",
-     {at("parked_hits"), at("free_hits"), at("slab")}},
+    divided("tensorpool_device_allocations_total", total,
+            "Blocks allocated, by where they came from: recently freed on their stream, a free "
+            "run, a new slab from the device.",
+            "source", "parked|free|slab", {at("parked_hits"), at("free_hits"), at("slab")}),
     single("tensorpool_device_limit_bytes", gauge, "Maximum of the capacity.", Family::limit,
            at("limit_bytes")),
     single("tensorpool_device_soft_limit_bytes", gauge,

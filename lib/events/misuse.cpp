@@ -1,7 +1,6 @@
 #include "events/misuse.hpp"
 
 #include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 
 #include "events/timeline.hpp"
@@ -28,37 +27,19 @@ constexpr std::size_t max_report = 12'288;
 // Without memory for the whole report: its first line, the words and some frames.
 constexpr std::size_t max_short_report = 1024;
 
-struct KindRow {
-    const char* name;
-    CheckKind counted_as;
-};
-
 // In the order of MisuseKind.
-constexpr KindRow kinds[] = {
-    {"double-free", CheckKind::misuse},
-    {"foreign-free", CheckKind::misuse},
-    {"interior-free", CheckKind::misuse},
-    {"wrong-pool", CheckKind::misuse},
-    {"wrong-size", CheckKind::misuse},
-    {"mismatched-free", CheckKind::misuse},
-    {"overrun", CheckKind::misuse},
-    {"write-after-free", CheckKind::misuse},
-    {"access-beyond", CheckKind::misuse},
-    {"access-after-free", CheckKind::misuse},
-    {"invalid-query", CheckKind::misuse},
-    {"corrupt-record", CheckKind::misuse},
-    {"leak", CheckKind::leak},
-    {"wrong-thread", CheckKind::thread},
-    {"scope-order", CheckKind::scope_order},
-    {"foreign-mark", CheckKind::misuse},
-    {"stale-mark", CheckKind::misuse},
-    {"released-handle", CheckKind::misuse},
-    {"outlived-owner", CheckKind::misuse},
-};
+constexpr const char* kind_names[] = {
+    "double-free",   "foreign-free",      "interior-free", "wrong-pool",
+    "wrong-size",    "mismatched-free",   "overrun",       "write-after-free",
+    "access-beyond", "access-after-free", "invalid-query", "corrupt-record",
+    "leak",          "wrong-thread",      "scope-order",   "foreign-mark",
+    "stale-mark",    "released-handle",   "outlived-owner"};
+static_assert(std::size(kind_names) == static_cast<unsigned>(MisuseKind::outlived_owner) + 1);
 
-const KindRow& row_of(MisuseKind kind) noexcept {
-    static_assert(std::size(kinds) == static_cast<unsigned>(MisuseKind::outlived_owner) + 1);
-    return kinds[static_cast<unsigned>(kind)];
+CheckKind check_of(MisuseKind kind) noexcept {
+    if (kind == MisuseKind::leak) return CheckKind::leak;
+    if (kind == MisuseKind::wrong_thread) return CheckKind::thread;
+    return kind == MisuseKind::scope_order ? CheckKind::scope_order : CheckKind::misuse;
 }
 
 // Names may contain anything; what would end the field or the line is written as %XX.
@@ -116,7 +97,7 @@ private:
 
 void write_report(const Misuse& misuse, After after, const char* format,
                   std::va_list arguments) noexcept {
-    count_failed_check(row_of(misuse.kind).counted_as, misuse.owner);
+    count_failed_check(check_of(misuse.kind), misuse.owner);
     char words[max_words];
     std::vsnprintf(words, sizeof words, format, arguments);
     std::uintptr_t frames[max_frames];
@@ -137,7 +118,7 @@ bool goes_on() noexcept {
 }  // namespace
 
 const char* name_of(MisuseKind kind) noexcept {
-    return row_of(kind).name;
+    return kind_names[static_cast<unsigned>(kind)];
 }
 
 std::size_t describe_misuse(const Misuse& misuse, const char* level, const char* words,

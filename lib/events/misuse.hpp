@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "base/text.hpp"
 #include "statistics/segment/segment_layout.hpp"
 

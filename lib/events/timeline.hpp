@@ -15,11 +15,7 @@ void write_entry(EntryKind kind, LimitKind limit, std::uint64_t bytes,
 
 /// Returns the kind of the limit that a refusal names.
 inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
-    struct Known {
-        std::string_view limit;
-        LimitKind kind;
-    };
-    static constexpr Known all[] = {
+    static constexpr std::pair<std::string_view, LimitKind> all[] = {
         {"max_allocation", LimitKind::request},
         {"max_capacity", LimitKind::capacity},
         {"the buffer", LimitKind::capacity},
@@ -33,8 +29,8 @@ inline LimitKind limit_kind(const base::Refusal& refusal) noexcept {
         {"a quarter of the address space that RLIMIT_AS left", LimitKind::address_space},
         {"the measuring range", LimitKind::address_space},
         {"memory for the pool's records", LimitKind::records}};
-    for (const Known& known : all) {
-        if (known.limit == refusal.limit) return known.kind;
+    for (const auto& [limit, kind] : all) {
+        if (limit == refusal.limit) return kind;
     }
     return LimitKind::none;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "base/never_destroyed.hpp"
 #include "kinds/kind.hpp"
 
 namespace tensorpool::kinds {

@@ -6,10 +6,19 @@
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
+namespace {
 
 using blocks::BucketSet;
 using blocks::Cache;
 using blocks::thread_registry;
+
+// The thread's cache, if it is `visible` and this is not the call after every 16th trip.
+Cache* exchanging_cache(PoolParts& pool, const detail::ThreadCache& visible) noexcept {
+    Cache* const cache = blocks::own_cache(pool.place);
+    return cache == &visible && !cache->room().is_time_to_look() ? cache : nullptr;
+}
+
+}  // namespace
 
 bool takes_small(const PoolParts&, const Request& request) noexcept {
     return bucket_for(request.bytes, request.alignment) != bucket_count;
@@ -63,16 +72,6 @@ void* take_parked_block(PoolParts& pool, std::size_t bytes) noexcept {
     }
     return block;
 }
-
-namespace {
-
-// The thread's cache, if it is `visible` and this is not the call after every 16th trip.
-Cache* exchanging_cache(PoolParts& pool, const detail::ThreadCache& visible) noexcept {
-    Cache* const cache = blocks::own_cache(pool.place);
-    return cache == &visible && !cache->room().is_time_to_look() ? cache : nullptr;
-}
-
-}  // namespace
 
 void* take_exchanged_block(PoolParts& pool, const detail::ThreadCache& visible, std::size_t bytes,
                            Changes& changes) noexcept {

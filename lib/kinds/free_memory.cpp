@@ -1,6 +1,5 @@
 #include "kinds/free_memory.hpp"
 
-#include "blocks/take_back.hpp"
 #include "kinds/kinds.hpp"
 #include "limits/ladder.hpp"
 

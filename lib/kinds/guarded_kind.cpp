@@ -1,6 +1,5 @@
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
-#include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::kinds {
 namespace {

@@ -42,12 +42,19 @@ const char* free_of(AllocatedBy by) noexcept {
 // At most so many blocks leave the quarantine at once.
 constexpr unsigned batch = 64;
 
+events::Misuse misuse_at(const PoolParts& pool, MisuseKind kind, const void* block,
+                         std::size_t usable,
+                         std::size_t requested = events::Misuse::unknown) noexcept {
+    return {.kind = kind,
+            .pointer = block,
+            .size = usable,
+            .requested = requested,
+            .owner = pool.options.name};
+}
+
 [[noreturn]] void stop_at_wrong_block(const PoolParts& pool, const char* block,
                                       std::size_t bytes) noexcept {
-    events::stop_at_misuse({.kind = MisuseKind::corrupt_record,
-                            .pointer = block,
-                            .size = bytes,
-                            .owner = pool.options.name},
+    events::stop_at_misuse(misuse_at(pool, MisuseKind::corrupt_record, block, bytes),
                            "pool '%s': allocate: %p, from a record of free blocks, is not the "
                            "beginning of a free block of %zu B",
                            pool.name(), static_cast<const void*>(block), bytes);
@@ -55,11 +62,7 @@ constexpr unsigned batch = 64;
 
 [[noreturn]] void stop_at_wrong_record(const PoolParts& pool, const char* block,
                                        std::size_t requested, std::size_t usable) noexcept {
-    events::stop_at_misuse({.kind = MisuseKind::corrupt_record,
-                            .pointer = block,
-                            .size = usable,
-                            .requested = requested,
-                            .owner = pool.options.name},
+    events::stop_at_misuse(misuse_at(pool, MisuseKind::corrupt_record, block, usable, requested),
                            "pool '%s': deallocate: the record of block %p says that %zu B of "
                            "%zu were requested",
                            pool.name(), static_cast<const void*>(block), requested, usable);
@@ -70,10 +73,7 @@ void check_still_zero(const PoolParts& pool, char* block, std::size_t bytes,
     const std::size_t at = base::find_nonzero(block, bytes);
     if (at == bytes) [[likely]]
         return;
-    report_misuse({.kind = MisuseKind::write_after_free,
-                   .pointer = block,
-                   .size = usable,
-                   .owner = pool.options.name},
+    report_misuse(misuse_at(pool, MisuseKind::write_after_free, block, usable),
                   "pool '%s': allocate: the free block %p was written at offset %zu", pool.name(),
                   static_cast<void*>(block), at);
     std::memset(block, 0, bytes);
@@ -87,11 +87,7 @@ bool check_canary(const PoolParts& pool, const char* block, std::size_t requeste
     const std::size_t at = pool.canary.find_damage(block, requested, usable);
     if (at == usable) [[likely]]
         return true;
-    report_misuse({.kind = MisuseKind::overrun,
-                   .pointer = block,
-                   .size = usable,
-                   .requested = requested,
-                   .owner = pool.options.name},
+    report_misuse(misuse_at(pool, MisuseKind::overrun, block, usable, requested),
                   "pool '%s': deallocate: block %p of %zu B was written at offset %zu, beyond its "
                   "end",
                   pool.name(), static_cast<const void*>(block), requested, at);
@@ -101,11 +97,7 @@ bool check_canary(const PoolParts& pool, const char* block, std::size_t requeste
 // A block that is freed in a wrong way is a valid block, so the program may go on.
 void check_stated(const PoolParts& pool, const void* p, const FreedAs& freed,
                   const blocks::EndedUse& use, std::size_t usable) noexcept {
-    events::Misuse misuse{.kind = MisuseKind::wrong_size,
-                          .pointer = p,
-                          .size = usable,
-                          .requested = use.requested,
-                          .owner = pool.options.name};
+    events::Misuse misuse = misuse_at(pool, MisuseKind::wrong_size, p, usable, use.requested);
     const std::size_t alignment = std::max(freed.alignment, BlockOrigin::default_alignment);
     if (freed.bytes != FreedAs::unknown && freed.bytes != use.requested) {
         report_misuse(misuse,

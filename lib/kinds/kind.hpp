@@ -1,12 +1,8 @@
 #pragma once
 
-#include <memory>
-
 #include "base/canary.hpp"
 #include "base/checks.hpp"
 #include "blocks/thread_registry.hpp"
-#include "limits/budget_node.hpp"
-#include "platform/tools/memory_tools.hpp"
 #include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {

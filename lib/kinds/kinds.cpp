@@ -1,10 +1,7 @@
 // The kinds, the routes and the watchers of pools: a new one is added here.
 
-#include <algorithm>
-#include <iterator>
-
-#include "events/recorder_hooks.hpp"
 #include "kinds/kinds.hpp"
+#include "events/recorder_hooks.hpp"
 #include "kinds/watcher.hpp"
 
 namespace tensorpool::kinds {
@@ -59,6 +56,14 @@ constexpr Route routes_of_hardened[] = {lent, {takes_any, allocate_hardened}};
 // A watcher's number is its position. Others that are added follow.
 constinit const Watcher* watchers[watch::max_watchers] = {&profile_watcher, &guard_watcher};
 
+// Not inline, so that `record_end_if_recording` saves no registers for it.
+[[gnu::noinline]] void record_end(PoolParts& pool, const void* p, PageEntry entry) noexcept {
+    if (entry.kind() == PageKind::served) return;  // not recorded as a block of this pool
+    // 0 for a pointer that is not a block of this pool, which is reported later.
+    const std::size_t bytes = pool.owns(entry) ? pool.kinds.of(entry).recorded_bytes(p, entry) : 0;
+    events::record(TraceAction::deallocate, pool.id(), p, bytes);
+}
+
 }  // namespace
 
 const KindTable& kinds_for(Checks checks) noexcept {
@@ -109,18 +114,6 @@ std::size_t usable_size(PoolParts& pool, const void* p) noexcept {
     }
     return pool.is_hardened() && found.requested != 0 ? found.requested : found.usable;
 }
-
-namespace {
-
-// Not inline, so that the function below saves no registers for it.
-[[gnu::noinline]] void record_end(PoolParts& pool, const void* p, PageEntry entry) noexcept {
-    if (entry.kind() == PageKind::served) return;  // not recorded as a block of this pool
-    // 0 for a pointer that is not a block of this pool, which is reported later.
-    const std::size_t bytes = pool.owns(entry) ? pool.kinds.of(entry).recorded_bytes(p, entry) : 0;
-    events::record(TraceAction::deallocate, pool.id(), p, bytes);
-}
-
-}  // namespace
 
 void record_end_if_recording(PoolParts& pool, const void* p, PageEntry entry) noexcept {
     events::look_for_recorder();

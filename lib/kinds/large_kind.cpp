@@ -1,6 +1,5 @@
 #include "kinds/kinds.hpp"
 
-#include "blocks/take_back.hpp"
 #include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/reports.hpp"

@@ -1,8 +1,6 @@
 // Marked blocks (base/block_mark.hpp): those that a BudgetScope charges to its budget, and those
 // that the heap profile sampled.
 
-#include <algorithm>
-
 #include "blocks/marked_set.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/kinds.hpp"
@@ -85,7 +83,6 @@ BlockMark* charge_of(PoolParts& pool, const void* p) noexcept {
 
 }  // namespace
 
-// Takes a block without the thread's cache. The caller sets its mark.
 void* take_marked(PoolParts& pool, unsigned bucket, std::size_t bytes, CountAs count_as,
                   SlowPath& path) noexcept {
     BucketSet* const set = thread_registry().marked_set(pool.buckets);

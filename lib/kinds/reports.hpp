@@ -1,8 +1,5 @@
 #pragma once
 
-#include <tensorpool/detail/address_range.hpp>
-
-#include "events/misuse.hpp"
 #include "kinds/kind.hpp"
 #include "watch/guards/guarded_area.hpp"
 
@@ -132,12 +129,8 @@ inline void report_leaks(const PoolParts& pool) noexcept {
         static_cast<unsigned long long>(blocks), base::BytesText(bytes).c_str());
 }
 
-}  // namespace tensorpool::kinds
-
 // What AddressSanitizer, MemorySanitizer and Valgrind see of a pool (platform/tools/
 // memory_tools.hpp). Nothing here is called without such a tool.
-
-namespace tensorpool::kinds {
 
 /// Shows a new block to the tool.
 inline void mark_new(PoolParts& pool, void* block, std::size_t bytes) noexcept {

@@ -69,9 +69,7 @@ Found find_served(PoolParts& pool, const void* p, PageEntry) noexcept {
 
 // A block of a plan has no record of the requested bytes.
 void* resize_served(PoolParts&, void* p, const Found& found, std::size_t bytes) noexcept {
-    const bool fits =
-        bytes > largest_block_bytes && bytes <= found.usable && bytes >= found.usable / 2;
-    return fits ? p : nullptr;
+    return shrinks_in_place(found, bytes) ? p : nullptr;
 }
 
 std::size_t recorded_bytes_of_served(const void*, PageEntry) noexcept {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "kinds/kind.hpp"
 #include "kinds/kinds.hpp"
-#include "watch/profile/profiled_blocks.hpp"
 
 namespace tensorpool::kinds {
 
@@ -105,7 +103,6 @@ inline base::BlockMark* mark_by_watchers(PoolParts& pool, const void* p, const R
 }
 
 inline constexpr std::int64_t ask_again_bytes = std::int64_t{64} << 20;
-
 inline constexpr std::uint64_t max_cost_of_serving_ns = 50'000;
 
 inline void look(PoolParts& pool, unsigned number, const Request& request,

@@ -7,14 +7,11 @@
 namespace tensorpool {
 namespace {
 
-// A negative number that becomes a size is larger.
-constexpr std::size_t max_limit = std::size_t{1} << 60;
-
 void check(const std::string& name, const char* limit, std::size_t bytes) {
-    if (bytes <= max_limit) return;
+    if (bytes <= limits::max_limit) return;
     throw std::invalid_argument("tensorpool: budget '" + name + "': the " + limit + " limit is " +
                                 std::to_string(bytes) + " B; expected at most " +
-                                std::to_string(max_limit) + " B, or 0 for none");
+                                std::to_string(limits::max_limit) + " B, or 0 for none");
 }
 
 BudgetLimits validated(const std::string& name, BudgetLimits limits) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <string_view>
-#include <system_error>
 #include <variant>
 
 #include <tensorpool/budget.hpp>
@@ -41,6 +39,7 @@ inline const char* missing(const BudgetEntry& entry) noexcept {
     return nullptr;
 }
 
+// A negative number that becomes a size is larger.
 inline constexpr std::size_t max_limit = std::size_t{1} << 60;
 
 inline std::optional<std::size_t> parse_limit(std::string_view text) noexcept {

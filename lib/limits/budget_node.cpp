@@ -5,14 +5,14 @@
 #include <cmath>
 #include <functional>
 
-#include <tensorpool/detail/saturating.hpp>
-
 #include "events/timeline.hpp"
 #include "limits/commit_budget.hpp"
 #include "limits/ladder.hpp"
 
 namespace tensorpool::limits {
 namespace {
+
+using base::BytesText;
 
 // Its address identifies the thread. True while the thread is inside a holder.
 constinit thread_local bool inside_holder TENSORPOOL_INITIAL_EXEC = false;
@@ -47,6 +47,54 @@ void wait_a_step(std::unique_lock<std::mutex>& lock) noexcept {
     lock.unlock();
     std::this_thread::sleep_for(wait_step);
     lock.lock();
+}
+
+std::size_t give_of_holders(Lack& lack) noexcept {
+    return lack.budget == nullptr ? 0 : ask_holders(*lack.budget, lack.bytes, lack.request);
+}
+
+constexpr Rung holders{"holders of budgets", give_of_holders};
+constinit Ladder the_ladder(holders);
+
+constexpr std::size_t max_children = 3;
+constexpr std::size_t max_holders = 3;
+
+// The largest children, by what is charged to them.
+void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refused) noexcept {
+    const BudgetStatistics now = node.counters.statistics();
+    text.add("\n  %s'%.47s': ", has_refused ? "refused by " : "", now.name);
+    text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
+    text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
+    std::array<const BudgetNode*, max_children> largest = {};
+    const auto charge = [](const BudgetNode* child) {
+        return child == nullptr ? 0 : child->counters.in_use();
+    };
+    std::size_t in_children = 0;
+    for (const BudgetNode* child = node.children; child != nullptr; child = child->next) {
+        in_children += charge(child);
+        if (child->counters.is_ended() || charge(child) <= charge(largest.back())) continue;
+        largest.back() = child;
+        std::ranges::stable_sort(largest, std::greater<>(), charge);
+    }
+    for (const BudgetNode* child : largest) {
+        if (child == nullptr) break;
+        text.add("; '%.47s' %s", child->counters.statistics().name,
+                 BytesText(charge(child)).c_str());
+    }
+    if (in_children != 0) {
+        const std::size_t own = now.in_use_bytes - std::min(now.in_use_bytes, in_children);
+        text.add("; itself %s", BytesText(own).c_str());
+    }
+}
+
+// In the order in which they are asked.
+void list_holders(const BudgetNode& node, base::FixedText& text) noexcept {
+    const HolderEntry* entry = next_holder(node, nullptr);
+    for (std::size_t i = 0; entry != nullptr && i != max_holders; ++i) {
+        text.add("%s'%s'", i == 0 ? ": " : ", ", entry->name);
+        entry = next_holder(node, &entry->position);
+    }
+    if (entry != nullptr) text.add(", ...");
 }
 
 }  // namespace
@@ -144,17 +192,6 @@ void forget_askers(BudgetNode& budget) noexcept {
     }
 }
 
-namespace {
-
-std::size_t give_of_holders(Lack& lack) noexcept {
-    return lack.budget == nullptr ? 0 : ask_holders(*lack.budget, lack.bytes, lack.request);
-}
-
-constexpr Rung holders{"holders of budgets", give_of_holders};
-constinit Ladder the_ladder(holders);
-
-}  // namespace
-
 Ladder& ladder() noexcept {
     return the_ladder;
 }
@@ -233,53 +270,6 @@ bool BudgetRequest::fits() noexcept {
     has_fitted_ = has_fitted_ || fits;
     return fits;
 }
-
-namespace {
-
-using base::BytesText;
-
-constexpr std::size_t max_children = 3;
-constexpr std::size_t max_holders = 3;
-
-// The largest children, by what is charged to them.
-void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refused) noexcept {
-    const BudgetStatistics now = node.counters.statistics();
-    text.add("\n  %s'%.47s': ", has_refused ? "refused by " : "", now.name);
-    text.add("%s in use of ", BytesText(now.in_use_bytes).c_str());
-    text.add("%s", now.hard_bytes == 0 ? "no limit" : BytesText(now.hard_bytes).c_str());
-    std::array<const BudgetNode*, max_children> largest = {};
-    const auto charge = [](const BudgetNode* child) {
-        return child == nullptr ? 0 : child->counters.in_use();
-    };
-    std::size_t in_children = 0;
-    for (const BudgetNode* child = node.children; child != nullptr; child = child->next) {
-        in_children += charge(child);
-        if (child->counters.is_ended() || charge(child) <= charge(largest.back())) continue;
-        largest.back() = child;
-        std::ranges::stable_sort(largest, std::greater<>(), charge);
-    }
-    for (const BudgetNode* child : largest) {
-        if (child == nullptr) break;
-        text.add("; '%.47s' %s", child->counters.statistics().name,
-                 BytesText(charge(child)).c_str());
-    }
-    if (in_children != 0) {
-        const std::size_t own = now.in_use_bytes - std::min(now.in_use_bytes, in_children);
-        text.add("; itself %s", BytesText(own).c_str());
-    }
-}
-
-// In the order in which they are asked.
-void list_holders(const BudgetNode& node, base::FixedText& text) noexcept {
-    const HolderEntry* entry = next_holder(node, nullptr);
-    for (std::size_t i = 0; entry != nullptr && i != max_holders; ++i) {
-        text.add("%s'%s'", i == 0 ? ": " : ", ", entry->name);
-        entry = next_holder(node, &entry->position);
-    }
-    if (entry != nullptr) text.add(", ...");
-}
-
-}  // namespace
 
 void BudgetRequest::describe(base::FixedText& text) const noexcept {
     if (refused_by_ == nullptr) return;

@@ -1,10 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <compare>
-#include <optional>
-
-#include <tensorpool/budget.hpp>
 
 #include "base/block_mark.hpp"
 #include "base/never_destroyed.hpp"
@@ -94,12 +90,8 @@ inline Budgets& budgets() noexcept {
     return base::the_only<Budgets>.get();
 }
 
-}  // namespace tensorpool::limits
-
-/// The budgets that the file in TENSORPOOL_BUDGETS sets for pools and scopes by their names. They
-/// never end.
-namespace tensorpool::limits {
-
+/// Whether the file in TENSORPOOL_BUDGETS sets budgets for pools and scopes by their names. These
+/// budgets never end.
 enum class NamedBudgets : std::uint8_t { unread, none, some };
 
 /// Acquire and release: the table is complete before it is found.
@@ -128,7 +120,7 @@ public:
     /// Returns false if there is no memory.
     bool open(std::string_view name, const BudgetCounters* parent, BudgetLimits limits) noexcept {
         record_.emplace(name, [&](statistics::BudgetRecord& record) {
-            if (parent != nullptr) set(record.parent, value_of((*parent->record_)->id));
+            if (parent != nullptr) set(record.parent, base::read((*parent->record_)->id));
             set(record.totals.soft_bytes, limits.soft);
             set(record.totals.hard_bytes, limits.hard);
         });
@@ -142,14 +134,14 @@ public:
     }
     bool is_ended() const noexcept { return !record_; }
 
-    std::size_t in_use() const noexcept { return value_of(totals().in_use_bytes); }
+    std::size_t in_use() const noexcept { return base::read(totals().in_use_bytes); }
     /// Returns the limit for requests that may pass the soft limit, or that may not; SIZE_MAX if
     /// there is none.
     std::size_t limit(bool may_pass_soft) const noexcept {
         if (is_ended()) return SIZE_MAX;
-        const std::size_t soft = value_of(totals().soft_bytes);
+        const std::size_t soft = base::read(totals().soft_bytes);
         if (soft != 0 && !may_pass_soft) return soft;
-        const std::size_t hard = value_of(totals().hard_bytes);
+        const std::size_t hard = base::read(totals().hard_bytes);
         return hard == 0 ? SIZE_MAX : hard;
     }
     void set_limits(BudgetLimits limits) noexcept {
@@ -174,9 +166,6 @@ public:
     }
 
 private:
-    static std::size_t value_of(const detail::Counter& counter) noexcept {
-        return counter.load(std::memory_order_relaxed);
-    }
     const statistics::BudgetTotals& totals() const noexcept {
         return record_ ? (*record_)->totals : ended_;
     }

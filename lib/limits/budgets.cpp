@@ -1,32 +1,9 @@
-#include "limits/budget_node.hpp"
-
-#include <memory>
-
-#include "limits/commit_budget.hpp"
 #include "limits/pressure_watch.hpp"
 #include "platform/process/fork_handlers.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 
 namespace tensorpool {
 namespace limits {
-
-void BudgetTable::open() noexcept {
-    using detail::BudgetNode;
-    const auto is_process = [](const Named& one) { return one.subject == BudgetSubject::process; };
-    std::partition(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count_),
-                   is_process);
-    BudgetNode* const process = count_ != 0 && is_process(entries_[0])
-                                    ? entries_[0].node =
-                                          BudgetNode::open(nullptr, "process", entries_[0].limits)
-                                    : nullptr;
-    for (std::size_t i = 0; i != count_; ++i) {
-        Named& one = entries_[i];
-        if (!is_process(one)) one.node = BudgetNode::open(process, one.name, one.limits);
-    }
-}
-
-constinit std::atomic<NamedBudgets> named_budgets = NamedBudgets::unread;
-
 namespace {
 
 // Returns whether this call opened the budgets and found a problem. Takes no memory from malloc.
@@ -43,7 +20,87 @@ bool open_budgets_with_problem(const char* path) {
     return has_problem;
 }
 
+// The two errors that BudgetText finds itself have messages that do not fit.
+std::string text_of(const std::error_code& error) {
+    if (error == std::errc::invalid_seek) return "expected a regular file";
+    if (error == std::errc::file_too_large) {
+        return "expected at most " + std::to_string(BudgetText::max_bytes) + " B";
+    }
+    return error.message();
+}
+
+// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
+// 64 locks at a time, of which a fork with two pools takes almost all. Forks do not overlap.
+void lock_budgets() noexcept {
+    budgets().is_fork_locked = budgets().were_used.load(std::memory_order_relaxed);
+    if (!budgets().is_fork_locked) return;
+    budgets().naming_mutex.lock();
+    budgets().mutex.lock();
+}
+
+void unlock_budgets() noexcept {
+    if (!budgets().is_fork_locked) return;
+    budgets().mutex.unlock();
+    budgets().naming_mutex.unlock();
+}
+
+// Threads that were asking holders do not exist in the child. Without the lock, another thread may
+// have been making the first budget, which the child does not have.
+void budgets_in_child() noexcept {
+    the_watch.forget_looker();
+    if (!budgets().is_fork_locked) {
+        new (&budgets()) Budgets();
+        named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
+        return;
+    }
+    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
+        forget_askers(*root);
+    }
+    unlock_budgets();
+}
+
+void before_fork() {
+    commit_budget().lock();
+    lock_budgets();
+    statistics::lock_counters_of_threads();
+    statistics::segment().before_fork();
+}
+
+void after_fork_in_parent() {
+    statistics::segment().after_fork_in_parent();
+    statistics::unlock_counters_of_threads();
+    unlock_budgets();
+    commit_budget().unlock();
+}
+
+void after_fork_in_child() {
+    statistics::segment().after_fork_in_child();
+    statistics::unlock_counters_of_threads();
+    statistics::counters_of_threads_in_child();
+    budgets_in_child();
+    commit_budget().unlock();
+}
+
+// Done while the library is loaded, before there are threads that could fork.
+[[maybe_unused]] const bool watches_from_the_start = statistics::watch_forks();
+
 }  // namespace
+
+void BudgetTable::open() noexcept {
+    const auto is_process = [](const Named& one) { return one.subject == BudgetSubject::process; };
+    std::partition(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count_),
+                   is_process);
+    BudgetNode* const process = count_ != 0 && is_process(entries_[0])
+                                    ? entries_[0].node =
+                                          BudgetNode::open(nullptr, "process", entries_[0].limits)
+                                    : nullptr;
+    for (std::size_t i = 0; i != count_; ++i) {
+        Named& one = entries_[i];
+        if (!is_process(one)) one.node = BudgetNode::open(process, one.name, one.limits);
+    }
+}
+
+constinit std::atomic<NamedBudgets> named_budgets = NamedBudgets::unread;
 
 // The texts of problems may come from a malloc that a pool serves, which finds the budgets.
 void read_named_budgets_slow() noexcept {
@@ -69,22 +126,9 @@ detail::BudgetNode* find_named_budget(BudgetSubject subject, std::string_view na
 
 }  // namespace limits
 
-namespace {
-
-// The two errors that BudgetText finds itself have messages that do not fit.
-std::string text_of(const std::error_code& error) {
-    if (error == std::errc::invalid_seek) return "expected a regular file";
-    if (error == std::errc::file_too_large) {
-        return "expected at most " + std::to_string(limits::BudgetText::max_bytes) + " B";
-    }
-    return error.message();
-}
-
-}  // namespace
-
 std::vector<std::string> check_budget_file(const std::string& path) {
     const limits::BudgetText file(path.c_str());
-    if (file.error()) return {path + ": cannot be read: " + text_of(file.error())};
+    if (file.error()) return {path + ": cannot be read: " + limits::text_of(file.error())};
     std::vector<std::string> problems;
     std::make_unique<limits::BudgetTable>()->add(
         file.text(), [&](unsigned line, const limits::BudgetProblem& problem) {
@@ -94,71 +138,6 @@ std::vector<std::string> check_budget_file(const std::string& path) {
         });
     return problems;
 }
-
-namespace limits {
-namespace {
-
-// Takes the lock around a fork, if the process ever had a budget. ThreadSanitizer follows at most
-// 64 locks at a time, of which a fork with two pools takes almost all. Forks do not overlap.
-void lock_budgets() noexcept {
-    budgets().is_fork_locked = budgets().were_used.load(std::memory_order_relaxed);
-    if (!budgets().is_fork_locked) return;
-    budgets().naming_mutex.lock();
-    budgets().mutex.lock();
-}
-
-void unlock_budgets() noexcept {
-    if (!budgets().is_fork_locked) return;
-    budgets().mutex.unlock();
-    budgets().naming_mutex.unlock();
-}
-
-// Threads that were asking holders do not exist in the child. Without the lock, another thread may
-// have been making the first budget, which the child does not have.
-void budgets_in_child() noexcept {
-    forget_pressure_looker();
-    if (!budgets().is_fork_locked) {
-        new (&budgets()) Budgets();
-        named_budgets.store(NamedBudgets::unread, std::memory_order_relaxed);
-        return;
-    }
-    for (BudgetNode* root = budgets().roots; root != nullptr; root = root->next) {
-        forget_askers(*root);
-    }
-    unlock_budgets();
-}
-
-void before_fork() {
-    commit_budget().lock();
-    lock_budgets();
-    statistics::lock_counters_of_threads();
-    statistics::segment().before_fork();
-}
-
-void after_fork() {
-    commit_budget().unlock();
-}
-
-void after_fork_in_parent() {
-    statistics::segment().after_fork_in_parent();
-    statistics::unlock_counters_of_threads();
-    unlock_budgets();
-    after_fork();
-}
-
-void after_fork_in_child() {
-    statistics::segment().after_fork_in_child();
-    statistics::unlock_counters_of_threads();
-    statistics::counters_of_threads_in_child();
-    budgets_in_child();
-    after_fork();
-}
-
-// Done while the library is loaded, before there are threads that could fork.
-[[maybe_unused]] const bool watches_from_the_start = statistics::watch_forks();
-
-}  // namespace
-}  // namespace limits
 
 bool statistics::watch_forks() noexcept {
     return platform::set_fork_handlers(platform::ForkStage::statistics, limits::before_fork,

@@ -3,9 +3,7 @@
 #include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/growth_policy.hpp>
 
-#include "base/lockable.hpp"
 #include "limits/budget_node.hpp"
-#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::limits {
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "limits/budget_node.hpp"
 #include "limits/commit_budget.hpp"
 #include "platform/memory/memory_pressure.hpp"
 
@@ -85,7 +84,7 @@ inline void ask_all_holders(std::size_t bytes) noexcept {
         if (asked != 0) bytes -= std::min(bytes, ask_holders(*root, asked));
     }
 }
-void ask_under_pressure() noexcept;
+
 /// What holders give costs them more than free memory costs a pool, which gives it back when less
 /// than a sixteenth is left. A budget may fill a memory group up to this part.
 inline constexpr std::size_t part_to_leave = 64;
@@ -104,9 +103,10 @@ inline constinit PressureWatch the_watch({read_pressure, []() noexcept {
                                               return commit_budget().missing_bytes(part_to_leave);
                                           }});
 
-/// Calls PressureWatch::forget_looker for the watch of the process.
-inline void forget_pressure_looker() noexcept {
-    the_watch.forget_looker();
+[[gnu::noinline]] inline void ask_under_pressure() noexcept {
+    if (is_inside_holder()) return;
+    const std::size_t wanted = the_watch.wanted_bytes(platform::monotonic_clock_ns());
+    if (wanted != 0) ask_all_holders(wanted);
 }
 
 /// Asks holders for a sixteenth of what the roots hold if the system is short of memory, or for

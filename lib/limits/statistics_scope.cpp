@@ -1,6 +1,5 @@
 #include <tensorpool/statistics_scope.hpp>
 
-#include <functional>
 #include <iterator>
 
 #include "events/misuse.hpp"
@@ -13,55 +12,17 @@ namespace tensorpool {
 namespace limits {
 namespace {
 
-constinit std::atomic<void (*)() noexcept> scope_changed = nullptr;  // relaxed: guards nothing
-
-}  // namespace
-
-constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
-
-void change_scope(BudgetNode* now) noexcept {
-    scope_budget = now;
-    if (const auto changed = scope_changed.load(std::memory_order_relaxed)) changed();
-}
-
-void set_scope_hook(void (*changed)() noexcept) noexcept {
-    scope_changed.store(changed, std::memory_order_relaxed);
-}
-
-}  // namespace limits
-
-void statistics::forget_open_scopes() noexcept {
-    limits::scope_budget = nullptr;
-}
-
-BudgetScope::BudgetScope(Budget& budget) noexcept
-    : node_(budget.node_), outer_(limits::scope_budget) {
-    node_->hold();
-    limits::change_scope(node_);
-}
-
-BudgetScope::~BudgetScope() {
-    limits::change_scope(outer_);
-    node_->let_go();
-}
-
-namespace limits {
-namespace {
-
 using statistics::CountersOfThread;
 using statistics::Name;
 using statistics::ScopeFrame;
 using statistics::ScopeRecord;
 using statistics::ThreadSums;
 
+constinit std::atomic<void (*)() noexcept> scope_changed = nullptr;  // relaxed: guards nothing
+
 bool has_name(const ScopeRecord& record, const Name& name) noexcept {
-    for (std::size_t i = 0; i < std::size(name.words); ++i) {
-        const auto read = [i](const Name& of) {
-            return of.words[i].load(std::memory_order_relaxed);
-        };
-        if (read(record.name) != read(name)) return false;
-    }
-    return true;
+    const auto read = [](const statistics::Counter& word) { return base::read(word); };
+    return std::ranges::equal(record.name.words, name.words, {}, read, read);
 }
 
 /// Finds the record of a scope name. Names are mostly literals, so the record is first looked up by
@@ -312,7 +273,34 @@ ScopeGrowth growth_of(const ThreadSums& counted) noexcept {
 }
 
 }  // namespace
+
+constinit thread_local BudgetNode* scope_budget TENSORPOOL_INITIAL_EXEC = nullptr;
+
+void change_scope(BudgetNode* now) noexcept {
+    scope_budget = now;
+    if (const auto changed = scope_changed.load(std::memory_order_relaxed)) changed();
+}
+
+void set_scope_hook(void (*changed)() noexcept) noexcept {
+    scope_changed.store(changed, std::memory_order_relaxed);
+}
+
 }  // namespace limits
+
+void statistics::forget_open_scopes() noexcept {
+    limits::scope_budget = nullptr;
+}
+
+BudgetScope::BudgetScope(Budget& budget) noexcept
+    : node_(budget.node_), outer_(limits::scope_budget) {
+    node_->hold();
+    limits::change_scope(node_);
+}
+
+BudgetScope::~BudgetScope() {
+    limits::change_scope(outer_);
+    node_->let_go();
+}
 
 StatisticsScope::StatisticsScope(std::string_view name) noexcept
     : frame_(limits::begin_frame(name)) {

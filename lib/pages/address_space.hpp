@@ -8,9 +8,6 @@
 #include "pages/heap/shards.hpp"
 #include "pages/lent_memory.hpp"
 #include "pages/span.hpp"
-#include "platform/platform.hpp"
-#include "platform/tools/memory_probes.hpp"
-#include "platform/tools/memory_tools.hpp"
 #include "statistics/segment/segment.hpp"
 
 namespace tensorpool::pages {
@@ -71,7 +68,6 @@ constexpr std::size_t align_table(std::size_t bytes) noexcept {
 inline constexpr std::size_t largest_alignment = std::size_t{1} << 30;
 
 inline constexpr std::size_t smallest_window = std::size_t{16} << 20;
-
 inline constexpr std::size_t largest_window = std::size_t{8} << 40;
 
 using Lender = std::atomic<std::uint32_t>;
@@ -195,17 +191,14 @@ constexpr std::uint32_t granules_of(PageCount pages) noexcept {
 // Longer runs are not marked for memory tools when they are returned: they were never in use.
 inline constexpr std::size_t max_opened = std::size_t{64} << 30;
 
-inline constexpr std::size_t low_divisor = 64;
-
-inline constexpr std::size_t max_marked = std::size_t{16} << 30;
-
 // The addresses kept for guarded blocks, and those for marked ones: each at most a sixty-fourth of
 // the window, and of the addresses that the process may still reserve, because the page map has
 // words for them too.
+inline constexpr std::size_t low_divisor = 64;
 inline constexpr std::size_t max_guarded = std::size_t{8} << 30;
+inline constexpr std::size_t max_marked = std::size_t{16} << 30;
 
 inline constexpr std::size_t largest_loan = std::size_t{1} << 30;
-
 inline constexpr std::size_t smallest_loan = std::size_t{64} << 20;
 
 /// The address space that the process's pools share. It lends runs of granules of its window to
@@ -506,7 +499,6 @@ private:
 /// than their size class.
 using ExactSize = std::size_t (*)(const void* p) noexcept;
 inline constinit std::atomic<ExactSize> exact_size = nullptr;
-
 inline constinit std::atomic<unsigned> exact_pool = ~0U;
 
 /// Sets the function that `bytes_of_block_in_use` calls for blocks of the pool with this number.

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "pages/heap/page_heap.hpp"
-#include "pages/large_sizes.hpp"
 
 namespace tensorpool::pages {
 

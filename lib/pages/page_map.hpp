@@ -33,7 +33,6 @@ protected:
 };
 
 struct Span;
-class ServedMemory;
 
 /// The size of the heap's pages. A page of the system consists of a whole number of these (16
 /// where its pages have 64 KiB), so runs are rounded to the system's pages when they are committed

@@ -98,12 +98,10 @@ struct alignas(64) Span
     // For a span with marked blocks it is the number of the bucket (`marked_bucket`).
     static constexpr std::uint64_t nothing = UINT64_MAX;
 
-    // A bucket's span. For a marked large block, the first word of `home_bits` is the address of
-    // the mark.
-    // ------------------------------------------------------------------------ Blocks [0, carved)
-    // were taken at least once. Of these, `home` blocks are free and have their bit set in
-    // `home_bits`; the others are in use, in a magazine or in the depot. Blocks from `carved` on
-    // were never used.
+    // A bucket's span. Blocks [0, carved) were taken at least once. Of these, `home` blocks are
+    // free and have their bit set in `home_bits`; the others are in use, in a magazine or in the
+    // depot. Blocks from `carved` on were never used. For a marked large block, the first word of
+    // `home_bits` is the address of the mark.
     std::uint16_t blocks = 0;
     std::uint16_t carved = 0;
     std::uint16_t home = 0;

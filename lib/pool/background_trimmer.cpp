@@ -30,6 +30,29 @@ bool has_much_to_trim(const kinds::PoolParts& pool) noexcept {
     return capacity - std::min(capacity, in_use) > max_free_untrimmed;
 }
 
+// Runs while the library is loaded, before there are other threads. The global pool reads the same
+// variable in the program's first allocation, which must not start a thread.
+bool begin() noexcept {
+    BackgroundTrimmer& trimmer = background_trimmer();
+    trimmer.watch_forks();
+    const BackgroundTrim wish = background_trim_from_environment();
+    if (wish != BackgroundTrim::off) trimmer.wanted(wish);
+    if (wish == BackgroundTrim::on) trimmer.start_if_wanted();
+    return true;
+}
+[[maybe_unused]] const bool begins_early = begin();
+
+// The pause on systems without fences of all threads: there the trimmer cannot detect a call that
+// arrives while it goes to sleep.
+constexpr std::uint64_t pause_without_fences_ns = 1'000'000'000;
+// The pause while a trim request is pending because a fork is in progress.
+constexpr std::uint64_t pause_before_answer_ns = 10'000'000;
+
+// A callback on the trimmer's thread may fork. In the child that thread is the only one, and it no
+// longer acts as the trimmer.
+enum class Role : std::uint8_t { other, trimmer, former_trimmer };
+constinit thread_local Role role TENSORPOOL_INITIAL_EXEC = Role::other;
+
 }  // namespace
 
 // If no call was made during a period, everything that is free now was free for the whole period,
@@ -73,33 +96,6 @@ std::uint64_t Pool::look_in_background(Moment moment, pages::Changes& changes) n
 }
 
 constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;
-
-namespace {
-
-// Runs while the library is loaded, before there are other threads. The global pool reads the same
-// variable in the program's first allocation, which must not start a thread.
-bool begin() noexcept {
-    BackgroundTrimmer& trimmer = background_trimmer();
-    trimmer.watch_forks();
-    const BackgroundTrim wish = background_trim_from_environment();
-    if (wish != BackgroundTrim::off) trimmer.wanted(wish);
-    if (wish == BackgroundTrim::on) trimmer.start_if_wanted();
-    return true;
-}
-[[maybe_unused]] const bool begins_early = begin();
-
-// The pause on systems without fences of all threads: there the trimmer cannot detect a call that
-// arrives while it goes to sleep.
-constexpr std::uint64_t pause_without_fences_ns = 1'000'000'000;
-// The pause while a trim request is pending because a fork is in progress.
-constexpr std::uint64_t pause_before_answer_ns = 10'000'000;
-
-// A callback on the trimmer's thread may fork. In the child that thread is the only one, and it no
-// longer acts as the trimmer.
-enum class Role : std::uint8_t { other, trimmer, former_trimmer };
-constinit thread_local Role role TENSORPOOL_INITIAL_EXEC = Role::other;
-
-}  // namespace
 
 void BackgroundTrimmer::start_if_wanted() noexcept {
     // `start` checks both again.
@@ -202,14 +198,23 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
 }
 
 void BackgroundTrimmer::watch_forks() noexcept {
+    // The child has no trimmer thread, or the thread leaves its loop there.
     (void)platform::set_fork_handlers(
-        platform::ForkStage::trimmer, [] { background_trimmer().before_fork(); },
-        [] { background_trimmer().after_fork_in_parent(); },
-        [] { background_trimmer().after_fork_in_child(); });
-    // In a child, this is called when all locks of the library are released.
+        platform::ForkStage::trimmer, [] { background_trimmer().look_mutex_.lock(); },
+        [] { background_trimmer().look_mutex_.unlock(); },
+        [] {
+            background_trimmer().forget_thread();
+            background_trimmer().look_mutex_.unlock();
+        });
+    // In a child, this is called when all locks of the library are released. With `automatic`, the
+    // child starts a thread after its own first one. A child whose only thread was the trimmer's
+    // ends with that thread.
     (void)platform::set_fork_handlers(
         platform::ForkStage::trimmer_thread, [] {}, [] {},
-        [] { background_trimmer().start_again_in_child(); });
+        [] {
+            BackgroundTrimmer& trimmer = background_trimmer();
+            if (role == Role::other && trimmer.wants(BackgroundTrim::on)) trimmer.start_if_wanted();
+        });
     (void)platform::set_fork_handlers(
         platform::ForkStage::pool_list, [] { pool_list().lock(); }, [] { pool_list().unlock(); },
         [] {
@@ -218,23 +223,11 @@ void BackgroundTrimmer::watch_forks() noexcept {
         });
 }
 
-// The child has no trimmer thread, or the thread leaves its loop there.
-void BackgroundTrimmer::after_fork_in_child() noexcept {
-    forget_thread();
-    after_fork_in_parent();
-}
-
 void BackgroundTrimmer::forget_thread() noexcept {
     if (role == Role::trimmer) role = Role::former_trimmer;
     thread_ = {};
     sleeps_ = false;
     state_ = State::none;
-}
-
-// With `automatic`, the child starts a thread after its own first one. A child whose only thread
-// was the trimmer's ends with that thread.
-void BackgroundTrimmer::start_again_in_child() noexcept {
-    if (role == Role::other && wants(BackgroundTrim::on)) start_if_wanted();
 }
 
 void program_created_thread() noexcept {

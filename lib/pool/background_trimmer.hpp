@@ -53,10 +53,6 @@ public:
 
     /// Sets the handlers that take the locks of the trimmer and of the pool list around a fork.
     void watch_forks() noexcept;
-    void before_fork() noexcept { look_mutex_.lock(); }
-    void after_fork_in_parent() noexcept { look_mutex_.unlock(); }
-    void after_fork_in_child() noexcept;
-    void start_again_in_child() noexcept;
     /// Called in a child that was made without these handlers, and has no other thread.
     void forget_thread() noexcept;
 

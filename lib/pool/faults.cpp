@@ -1,6 +1,5 @@
 #include "pool/pool.hpp"
 
-#include "events/misuse.hpp"
 #include "watch/guards/guarded_area.hpp"
 
 namespace tensorpool::detail {

@@ -1,10 +1,6 @@
-#include <atomic>
-
-#include "events/misuse.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "kinds/kinds.hpp"
-#include "limits/budget_node.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {

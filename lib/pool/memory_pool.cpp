@@ -4,7 +4,6 @@
 
 #include "events/report_at_exit.hpp"
 #include "kinds/kinds.hpp"
-#include "limits/budget_node.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
 

@@ -1,5 +1,3 @@
-#include "base/checks.hpp"
-#include "platform/environment.hpp"
 #include "pool/pool.hpp"
 
 namespace tensorpool {

@@ -4,7 +4,6 @@
 
 #include <tensorpool/memory_pool.hpp>
 
-#include "base/never_destroyed.hpp"
 #include "kinds/kind.hpp"
 
 namespace tensorpool {

@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "blocks/marked_set.hpp"
 #include "kinds/block_server.hpp"
 #include "kinds/free_memory.hpp"

@@ -1,6 +1,5 @@
 #include "read/record_text.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <utility>
 
@@ -83,7 +82,13 @@ std::string growth_text(std::uint64_t value) {
     return std::string(is_less ? "-" : "") + BytesText(is_less ? 0 - value : value).c_str();
 }
 
+bool is_text(Show show) noexcept {
+    return show == Show::name || show == Show::choice || show == Show::text ||
+           show == Show::reference;
+}
+
 std::string cell_text(const RecordCell& cell) {
+    if (is_text(cell.show)) return cell.text;
     switch (cell.show) {
         case Show::size:
             return BytesText(cell.number).c_str();
@@ -97,19 +102,9 @@ std::string cell_text(const RecordCell& cell) {
             return cell.whole == 0 ? "-" : formatted("%.1f %%", percent(cell.number, cell.whole));
         case Show::seconds:
             return formatted("%.2f", static_cast<double>(cell.number) / 1e9);
-        case Show::name:
-        case Show::choice:
-        case Show::text:
-        case Show::reference:
-            return cell.text;
         default:
             return std::to_string(cell.number);
     }
-}
-
-bool is_text(Show show) noexcept {
-    return show == Show::name || show == Show::choice || show == Show::text ||
-           show == Show::reference;
 }
 
 /// Returns whether one snapshot has all that a text of the column needs.
@@ -379,15 +374,13 @@ const char* to_string(EntryKind kind) noexcept {
         "?",      "growth",    "give-back", "pressure",  "limit",   "failure",   "check",
         "scope",  "mark",      "completed", "coalesced", "aged",    "callbacks", "uncached",
         "waited", "allocated", "recycled",  "freed",     "profile", "plan",      "drift"};
-    const auto number = static_cast<unsigned>(kind);
-    return number < entry_kind_count ? words[number] : "?";
+    return base::text_of(words, kind);
 }
 
 const char* to_string(LimitKind kind) noexcept {
     static constexpr const char* words[limit_kind_count] = {
         "", "max_allocation", "max_capacity", "memory", "address space", "records"};
-    const auto number = static_cast<unsigned>(kind);
-    return number < limit_kind_count ? words[number] : "?";
+    return base::text_of(words, kind);
 }
 
 std::string to_json(const TimelineEntry& entry) {

@@ -30,18 +30,14 @@ struct Finding {
     bool is_being_made = false;
 };
 
+using base::read;
 using platform::Look;
 using platform::ObservedFile;
 using platform::OwnName;
-using statistics::Counter;
 using statistics::Name;
 using statistics::SegmentHeader;
 
 inline constexpr const char* memory_name = "tensorpool";
-
-inline std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
 
 inline std::string text_of(const Name& name) {
     std::array<char, Name::bytes> text;

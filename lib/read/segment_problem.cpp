@@ -4,11 +4,8 @@ namespace tensorpool::read {
 namespace {
 
 using namespace statistics;
+using base::read;
 using platform::Look;
-
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
 
 bool has_our_layout(const SegmentHeader& header) noexcept {
     bool fits = read(header.bytes) == segment_bytes && read(header.header_bytes) == header_bytes;

@@ -109,31 +109,7 @@ std::shared_ptr<const RecordTable> read_table(std::string_view bytes, std::size_
 
 }  // namespace
 
-SegmentView::SegmentView(SegmentView&& other) noexcept
-    : file_(std::move(other.file_)),
-      map_(std::exchange(other.map_, nullptr)),
-      copies_{std::exchange(other.copies_[0], nullptr), std::exchange(other.copies_[1], nullptr)},
-      earlier_(other.earlier_),
-      later_(other.later_),
-      tables_(std::move(other.tables_)),
-      epoch_(other.epoch_) {}
-
-SegmentView& SegmentView::operator=(SegmentView&& other) noexcept {
-    std::swap(file_, other.file_);
-    std::swap(map_, other.map_);
-    std::swap(copies_, other.copies_);
-    std::swap(earlier_, other.earlier_);
-    std::swap(later_, other.later_);
-    std::swap(tables_, other.tables_);
-    std::swap(epoch_, other.epoch_);
-    return *this;
-}
-
 SegmentView::~SegmentView() {
-    let_go();
-}
-
-void SegmentView::let_go() noexcept {
     if (map_ != nullptr) platform::unmap(const_cast<void*>(map_), segment_bytes);
     for (void* const copy : copies_) {
         if (copy != nullptr) platform::unmap(copy, segment_bytes);

@@ -17,8 +17,8 @@ public:
     /// The segment of this process, which is open already.
     explicit SegmentView(const statistics::SegmentHeader& own) noexcept
         : earlier_(&own), later_(&own) {}
-    SegmentView(SegmentView&& other) noexcept;
-    SegmentView& operator=(SegmentView&& other) noexcept;
+    SegmentView(const SegmentView&) = delete;
+    SegmentView& operator=(const SegmentView&) = delete;
     ~SegmentView();
 
     /// Opens the segment; must be called first. Returns nothing if the segment can be read.
@@ -42,7 +42,6 @@ private:
     bool copy_header(void* to) const noexcept;
     std::optional<SegmentProblem> copy(void* to, statistics::SegmentImage& image) const;
     void drop_rewritten_entries() noexcept;
-    void let_go() noexcept;
 
     platform::ObservedFile file_;
     const void* map_ = nullptr;

@@ -85,13 +85,9 @@ inline constexpr Rule derivations[] = {
     {Rule::plus, at("takes"), at("spilled_bytes")},
 };
 inline constexpr Family families[] = {
-    {"tensorpool_stash_rest_bytes",
-     gauge,
-     "Bytes that what rests takes: compressed in memory, or in files.",
-     "place",
-     Family::number,
-     "memory|file",
-     {at("compressed_bytes"), at("spilled_bytes")}},
+    divided("tensorpool_stash_rest_bytes", gauge,
+            "Bytes that what rests takes: compressed in memory, or in files.", "place",
+            "memory|file", {at("compressed_bytes"), at("spilled_bytes")}),
     single("tensorpool_stash_seconds_total", total, "Time of putting to rest, spilling included.",
            Family::seconds, at("stash_ns")),
     single("tensorpool_stash_restore_seconds_total", total,

@@ -48,34 +48,32 @@ struct Interval {
         return all > 0 ? std::min(hits / all, 1.0) : 1.0;
     }
 
-    void add_sources(PoolRates& rates, const Sources& older, const Sources& newer) const noexcept {
+    PoolRates of_pool(const PoolStatistics& older, const PoolStatistics& newer) const noexcept {
+        PoolRates rates;
+        rates.pool = newer.id;
+        rates.seconds = seconds;
+        for (const auto& [name, value, total] : pool_rates) {
+            if (total != nullptr) rates.*value = rate(older.*total, newer.*total);
+        }
+        const Sources before = sources_of(older);
+        const Sources now = sources_of(newer);
         double* const to[] = {&rates.from_magazines, &rates.from_depots, &rates.from_spans,
                               &rates.from_extents, &rates.from_system};
-        for (std::size_t i = 0; i != newer.size(); ++i) *to[i] = rate(older[i], newer[i]);
-    }
-
-    void compute(PoolRates& rates, const PoolStatistics& older,
-                 const PoolStatistics& newer) const noexcept {
-        add_sources(rates, sources_of(older), sources_of(newer));
+        for (std::size_t i = 0; i != now.size(); ++i) *to[i] = rate(before[i], now[i]);
         rates.hit_ratio = hit_ratio(rate(older.cache_hits, newer.cache_hits), rates.allocations);
         if (rates.allocated_bytes > rates.requested_bytes) {
             rates.rounding_ratio = 1 - rates.requested_bytes / rates.allocated_bytes;
         }
+        return rates;
     }
+
     /// Returns the rates of the pools that are in both snapshots.
     std::vector<PoolRates> of_pools(const std::vector<PoolStatistics>& older,
                                     const std::vector<PoolStatistics>& newer) const {
         std::vector<PoolRates> all;
         for (const PoolStatistics& now : newer) {
             const auto before = std::ranges::find(older, now.id, &PoolStatistics::id);
-            if (before == older.end()) continue;
-            PoolRates& rates = all.emplace_back();
-            rates.pool = now.id;
-            rates.seconds = seconds;
-            for (const auto& [name, value, total] : pool_rates) {
-                if (total != nullptr) rates.*value = rate(*before.*total, now.*total);
-            }
-            compute(rates, *before, now);
+            if (before != older.end()) all.push_back(of_pool(*before, now));
         }
         return all;
     }

@@ -117,12 +117,14 @@ void add_headline(std::string& out, const PoolStatistics& statistics) {
     }
 }
 
-void add_row(std::string& out, const char* name, std::uint64_t in_use, std::uint64_t free,
-             std::uint64_t allocations, std::uint64_t hits, std::uint64_t requested,
-             std::uint64_t allocated) {
-    add_line(out, "  %-9s %10s %10s %13llu %6.1f %% %7.1f %%", name, BytesText(in_use).c_str(),
-             BytesText(free).c_str(), static_cast<unsigned long long>(allocations),
-             percent(hits, allocations), waste_percent(requested, allocated));
+template <class Part>
+void add_row(std::string& out, const char* name, const Part& part, std::uint64_t free) {
+    if (part.allocations == 0) return;
+    add_line(out, "  %-9s %10s %10s %13llu %6.1f %% %7.1f %%", name,
+             BytesText(part.in_use_bytes).c_str(), BytesText(free).c_str(),
+             static_cast<unsigned long long>(part.allocations),
+             percent(part.cache_hits, part.allocations),
+             waste_percent(part.requested_bytes, part.allocated_bytes));
 }
 
 std::uint64_t magnitude(std::int64_t value) noexcept {
@@ -284,17 +286,13 @@ std::string to_json(const PoolStatistics& pool) {
     };
     std::string out = "{\"version\":" + std::to_string(pool.version);
     out += ",\"name\":" + quoted(pool.name) + ',' + members(tables::pools::table, pool.id);
-    out += ",\"failures_by_limit\":";
-    for (const std::uint64_t& failures : pool.failures_by_limit) {
-        out += (&failures == pool.failures_by_limit.data() ? '[' : ',');
-        out += std::to_string(failures);
-    }
-    out += "],\"buckets\":[";
-    for (const BucketStatistics& bucket : pool.buckets) {
-        if (&bucket != &pool.buckets.front()) out += ',';
-        out += '{' + members(tables::buckets::table, bucket.block_bytes) + '}';
-    }
-    return out + "],\"large\":{" + members(tables::large_blocks::table, pool.large.in_use_bytes) +
+    out += ",\"failures_by_limit\":" +
+           read::json_list(pool.failures_by_limit,
+                           [](std::uint64_t failures) { return std::to_string(failures); });
+    out += ",\"buckets\":" + read::json_list(pool.buckets, [&](const BucketStatistics& bucket) {
+               return '{' + members(tables::buckets::table, bucket.block_bytes) + '}';
+           });
+    return out + ",\"large\":{" + members(tables::large_blocks::table, pool.large.in_use_bytes) +
            "}}";
 }
 
@@ -305,19 +303,12 @@ std::string to_text(const PoolStatistics& statistics) {
     add_line(out, "  %-9s %10s %10s %13s %8s %9s", "block", "in use", "free", "allocations",
              "cached", "rounding");
     for (const BucketStatistics& bucket : statistics.buckets) {
-        if (bucket.allocations == 0) continue;
         const std::uint64_t free = bucket.capacity_bytes > bucket.in_use_bytes
                                        ? bucket.capacity_bytes - bucket.in_use_bytes
                                        : 0;
-        add_row(out, BytesText(bucket.block_bytes).c_str(), bucket.in_use_bytes, free,
-                bucket.allocations, bucket.cache_hits, bucket.requested_bytes,
-                bucket.allocated_bytes);
+        add_row(out, BytesText(bucket.block_bytes).c_str(), bucket, free);
     }
-    const LargeStatistics& large = statistics.large;
-    if (large.allocations != 0) {
-        add_row(out, "larger", large.in_use_bytes, large.cached_bytes, large.allocations,
-                large.cache_hits, large.requested_bytes, large.allocated_bytes);
-    }
+    add_row(out, "larger", statistics.large, statistics.large.cached_bytes);
     return out;
 }
 

@@ -2,7 +2,6 @@
 
 #include <tensorpool/snapshot.hpp>
 
-#include "base/block_sizes.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/segment/segment.hpp"
 #include "statistics/sums/pool_statistics.hpp"
@@ -11,79 +10,65 @@ namespace tensorpool::snapshots {
 namespace {
 
 using namespace statistics;
+using base::read;
 using read::SegmentProblem;
 using read::SegmentView;
 
-/// The indices of a pool's counters records.
-using CounterIndices = std::span<const std::size_t>;
-
-std::uint64_t value_of(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
+/// The indices of a pool's counters records, in ascending order.
+using CounterIndices = std::vector<std::size_t>;
 
 /// Finds which counters belong to which pool. Reads each counters record once, whatever it
 /// contains.
 class CountersByPool {
 public:
     explicit CountersByPool(const SegmentImage& image) {
-        std::vector<std::pair<std::uint64_t, std::size_t>> found;
-        for (std::size_t index = 0; index < image.records<CountersRecord>().size(); ++index) {
-            const std::uint64_t pool = value_of(image.records<CountersRecord>()[index].pool);
-            if (pool != 0) found.emplace_back(pool, index);
+        const auto records = image.records<CountersRecord>();
+        for (std::size_t index = 0; index < records.size(); ++index) {
+            const std::uint64_t pool = read(records[index].pool);
+            if (pool != 0) indices_[pool].push_back(index);
         }
-        std::sort(found.begin(), found.end());
-        for (const auto& [pool, index] : found) {
-            pools_.push_back(pool);
-            indices_.push_back(index);
-        }
-        taken_.resize(indices_.size());
     }
     /// Returns the counters of a pool. Each record is returned once: if several pools have the same
     /// number, the first one gets the records. A process that overwrites its segment therefore
     /// cannot make a reader sum the same records for each pool.
     CounterIndices take(std::uint64_t pool) noexcept {
-        const auto [first, last] = std::equal_range(pools_.begin(), pools_.end(), pool);
-        const auto begin = static_cast<std::size_t>(first - pools_.begin());
-        if (first == last || taken_[begin]) return {};
-        taken_[begin] = true;
-        return CounterIndices(indices_).subspan(begin, static_cast<std::size_t>(last - first));
+        const auto found = indices_.find(pool);
+        return found == indices_.end() ? CounterIndices() : std::exchange(found->second, {});
     }
 
 private:
-    std::vector<std::uint64_t> pools_;  // for each index below, in ascending order
-    std::vector<std::size_t> indices_;
-    std::vector<bool> taken_;
+    std::map<std::uint64_t, CounterIndices> indices_;  // another process chooses the keys
 };
 
 /// Returns the series of sizes that a counters record counts; 0 if another process overwrote it.
 unsigned series_of(const CountersRecord& record) noexcept {
-    const std::uint64_t series = value_of(record.series);
+    const std::uint64_t series = read(record.series);
     return series < base::series_count ? static_cast<unsigned>(series) : 0;
 }
 
 void add(ThreadStatistics& thread, const detail::ThreadCounters& counted,
          unsigned series = 0) noexcept {
     for (const detail::BucketCounters& bucket : counted.buckets) {
-        thread.deallocations += value_of(bucket.deallocations);
-        thread.allocations += value_of(bucket.allocations);
+        thread.deallocations += read(bucket.deallocations);
+        thread.allocations += read(bucket.allocations);
     }
-    thread.deallocations += value_of(counted.large.deallocations);
-    thread.allocations += value_of(counted.large.allocations);
+    thread.deallocations += read(counted.large.deallocations);
+    thread.allocations += read(counted.large.allocations);
     thread.parked_bytes += parked_bytes_of(counted, series);
 }
 
 /// Adds an element for each thread of a pool. Adds another with the number 0 for threads that ended
 /// or have no counters of their own, if they counted anything.
 void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& image,
-                 const PoolRecord& pool, CounterIndices indices) {
+                 const PoolRecord& pool, const CounterIndices& indices) {
     ThreadStatistics others;
-    others.pool = value_of(pool.id);
+    others.pool = read(pool.id);
     add(others, pool.shared);
     add(others, pool.left_out);
     std::map<std::uint64_t, ThreadStatistics> by_number;  // a thread has counters for each series
     for (const std::size_t index : indices) {
         const CountersRecord& record = image.records<CountersRecord>()[index];
-        const std::uint64_t number = value_of(record.thread);
+        const std::uint64_t number = read(record.thread);
         add(number == 0 ? others : by_number[number], record.counters, series_of(record));
     }
     for (auto& [number, thread] : by_number) {
@@ -99,19 +84,12 @@ void add_threads(std::vector<ThreadStatistics>& threads, const SegmentImage& ima
 // process was stopped during a change.
 constexpr unsigned max_looks = 8;
 
-template <class Statistics>
-void sort_by_age(std::vector<Statistics>& group) {
-    // Numbers are given out in order. The record `other` has the number 0 and comes last.
-    std::sort(group.begin(), group.end(),
-              [](const Statistics& a, const Statistics& b) { return a.id - 1 < b.id - 1; });
-}
-
 void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentImage& later) {
     CountersByPool counters(later);
     for (std::size_t index = 0; index < later.records<PoolRecord>().size(); ++index) {
         const PoolRecord& pool = later.records<PoolRecord>()[index];
-        if (index != 0 && value_of(pool.id) == 0) continue;
-        const CounterIndices its = counters.take(value_of(pool.id));
+        if (index != 0 && read(pool.id) == 0) continue;
+        const CounterIndices its = counters.take(read(pool.id));
         PoolSums sums;
         if (index < earlier.records<PoolRecord>().size()) {
             sums.add_frees(earlier.records<PoolRecord>()[index].shared, 0);
@@ -137,9 +115,10 @@ void add_pools(ProcessSnapshot& to, const SegmentImage& earlier, const SegmentIm
         add_threads(to.threads, later, pool, its);
         to.pools.push_back(statistics);
     }
-    sort_by_age(to.pools);
-    std::stable_sort(to.threads.begin(), to.threads.end(),
-                     [](const auto& a, const auto& b) { return a.pool - 1 < b.pool - 1; });
+    // Numbers are given out in order. The record `other` has the number 0 and comes last.
+    std::ranges::sort(to.pools, {}, [](const PoolStatistics& pool) { return pool.id - 1; });
+    std::ranges::stable_sort(to.threads, {},
+                             [](const ThreadStatistics& thread) { return thread.pool - 1; });
 }
 
 void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
@@ -148,22 +127,22 @@ void add_header(ProcessSnapshot& to, const SegmentHeader& header) {
     to.process_name = text;
     load_name(header.library_version, text);
     to.library_version = text;
-    to.process = value_of(header.process);
-    to.entries = value_of(header.entries);
+    to.process = read(header.process);
+    to.entries = read(header.entries);
     const auto addresses = [](const MemoryRange& range) {
-        return ProcessSnapshot::Addresses{value_of(range.begin), value_of(range.bytes)};
+        return ProcessSnapshot::Addresses{read(range.begin), read(range.bytes)};
     };
     to.pool_addresses = addresses(header.pool_addresses);
     to.page_map = addresses(header.page_map);
     const auto failed = [&](CheckKind kind) {
-        return value_of(header.failed_checks[static_cast<unsigned>(kind)]);
+        return read(header.failed_checks[static_cast<unsigned>(kind)]);
     };
     to.failed_misuse = failed(CheckKind::misuse);
     to.failed_leaks = failed(CheckKind::leak);
     to.failed_threads = failed(CheckKind::thread);
     to.failed_scope_orders = failed(CheckKind::scope_order);
-    to.left_out["pools"] = value_of(header.region<PoolRecord>().left_out);
-    to.left_out["slots"] = value_of(header.region<CountersRecord>().left_out);
+    to.left_out["pools"] = read(header.region<PoolRecord>().left_out);
+    to.left_out["slots"] = read(header.region<CountersRecord>().left_out);
 }
 
 /// Moves the records to the structures that the snapshot has for them, and those of other kinds to
@@ -253,22 +232,21 @@ ProfileSite read_site(const SiteRecord& frees, const SiteRecord& record, Frames&
     ProfileSite site;
     const std::uint64_t freed_bytes = frees.freed_bytes.load(std::memory_order_acquire);
     const std::uint64_t freed_blocks = frees.freed_blocks.load(std::memory_order_acquire);
-    site.id = value_of(record.id);
-    site.samples = value_of(record.samples);
-    site.allocated_bytes = value_of(record.allocated_bytes);
+    site.id = read(record.id);
+    site.samples = read(record.samples);
+    site.allocated_bytes = read(record.allocated_bytes);
     site.live_bytes = rest(site.allocated_bytes, freed_bytes);
-    const std::uint64_t allocated_blocks = value_of(record.allocated_blocks);
+    const std::uint64_t allocated_blocks = read(record.allocated_blocks);
     site.allocated_blocks = blocks_of(allocated_blocks);
     site.live_blocks = blocks_of(rest(allocated_blocks, freed_blocks));
-    site.peak_bytes = value_of(record.peak_bytes);
-    site.peak_blocks = blocks_of(value_of(record.peak_blocks));
+    site.peak_bytes = read(record.peak_bytes);
+    site.peak_blocks = blocks_of(read(record.peak_blocks));
     for (std::size_t i = 0; i != ProfileSite::lifetime_count; ++i) {
-        site.lifetimes[i] = blocks_of(value_of(record.lifetimes[i]));
+        site.lifetimes[i] = blocks_of(read(record.lifetimes[i]));
     }
-    const auto count =
-        std::min<std::uint64_t>(value_of(record.frame_count), SiteRecord::max_frames);
+    const auto count = std::min<std::uint64_t>(read(record.frame_count), SiteRecord::max_frames);
     for (std::uint64_t i = 0; i != count; ++i) {
-        site.stack.push_back(frames.number_of(value_of(record.frames[i])));
+        site.stack.push_back(frames.number_of(read(record.frames[i])));
     }
     return site;
 }
@@ -349,18 +327,18 @@ std::optional<read::SegmentProblem> read_heap_profile(read::SegmentView& view, H
     char text[Name::bytes];
     load_name(header.process_name, text);
     to.process_name = text;
-    to.interval = value_of(header.profile.interval);
-    to.lost_samples = value_of(header.profile.lost_samples);
-    to.peak_bytes = value_of(header.profile.peak_bytes);
-    to.peak_unix_ns = value_of(header.profile.peak_unix_ns);
-    const std::uint64_t distances = value_of(header.profile.distances);
-    const std::uint64_t requested_before = value_of(header.profile.requested_bytes_of_ended_pools);
+    to.interval = read(header.profile.interval);
+    to.lost_samples = read(header.profile.lost_samples);
+    to.peak_bytes = read(header.profile.peak_bytes);
+    to.peak_unix_ns = read(header.profile.peak_unix_ns);
+    const std::uint64_t distances = read(header.profile.distances);
+    const std::uint64_t requested_before = read(header.profile.requested_bytes_of_ended_pools);
     std::uint64_t samples = 0;
     Frames frames(view.later(), to.frames);
     const auto earlier = view.earlier().records<SiteRecord>();
     const auto later = view.later().records<SiteRecord>();
     for (std::size_t i = 0; i != std::min(earlier.size(), later.size()); ++i) {
-        if (value_of(later[i].samples) == 0) continue;
+        if (read(later[i].samples) == 0) continue;
         to.sites.push_back(read_site(earlier[i], later[i], frames));
         samples += to.sites.back().samples;
     }

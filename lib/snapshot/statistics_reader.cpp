@@ -73,15 +73,15 @@ private:
     std::map<std::uint64_t, Seen> seen_;
 };
 
-std::uint64_t value_of(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-
 [[noreturn]] void fail(std::uint64_t process, const std::string& name,
                        const SegmentProblem& problem) {
     std::string subject = "process " + std::to_string(process);
     if (!name.empty()) subject += " (" + name + ')';
     throw AttachError(problem.failure, "tensorpool: " + subject + ": " + problem.what);
+}
+
+void fail_if(const FoundSegment& segment, const std::optional<SegmentProblem>& problem) {
+    if (problem) fail(segment.process, segment.name, *problem);
 }
 
 /// Returns whether the process has no file of a segment. It may still have closed the descriptor.
@@ -115,7 +115,9 @@ void add(std::map<std::uint64_t, ObservedProcess>& all, std::uint64_t process,
 
 struct StatisticsReader::State {
     explicit State(FoundSegment found)
-        : segment(std::move(found)), view(std::exchange(segment.file, {})) {}
+        : segment(std::move(found)), view(std::exchange(segment.file, {})) {
+        fail_if(segment, view.open());
+    }
 
     FoundSegment segment;  // its file has moved to the view
     SegmentView view;
@@ -176,9 +178,7 @@ StatisticsReader StatisticsReader::attach(std::uint64_t process) {
             finding.problem = problem_of(platform::Look::no_process);
         fail(process, name, finding.problem);
     }
-    auto state = std::make_unique<State>(std::move(*finding.segment));
-    if (const auto problem = state->view.open()) fail(process, state->segment.name, *problem);
-    return StatisticsReader(std::move(state));
+    return StatisticsReader(std::make_unique<State>(std::move(*finding.segment)));
 }
 
 StatisticsReader StatisticsReader::take_over(int segment) {
@@ -187,11 +187,7 @@ StatisticsReader StatisticsReader::take_over(int segment) {
         throw AttachError(finding.problem.failure,
                           "tensorpool: the segment handed over: " + finding.problem.what);
     }
-    auto state = std::make_unique<State>(std::move(*finding.segment));
-    if (const auto problem = state->view.open()) {
-        fail(state->segment.process, state->segment.name, *problem);
-    }
-    return StatisticsReader(std::move(state));
+    return StatisticsReader(std::make_unique<State>(std::move(*finding.segment)));
 }
 
 std::uint64_t StatisticsReader::process() const noexcept {
@@ -207,21 +203,17 @@ bool StatisticsReader::is_running() const noexcept {
 }
 
 bool StatisticsReader::is_gone() const {
-    const FoundSegment& segment = state_->segment;
-    const auto gone = look_after(segment, state_->view.file());
-    if (gone && !segment.is_handed_over) fail(segment.process, segment.name, *gone);
+    const auto gone = look_after(state_->segment, state_->view.file());
+    if (!state_->segment.is_handed_over) fail_if(state_->segment, gone);
     return gone.has_value();
 }
 
 HeapProfile StatisticsReader::heap_profile() {
-    const FoundSegment& segment = state_->segment;
     (void)is_gone();
     HeapProfile profile;
     profile.time_unix_ns = platform::wall_clock_ns();
-    if (const auto problem = snapshots::read_heap_profile(state_->view, profile)) {
-        fail(segment.process, segment.name, *problem);
-    }
-    profile.process = segment.process;
+    fail_if(state_->segment, snapshots::read_heap_profile(state_->view, profile));
+    profile.process = process();
     return profile;
 }
 
@@ -229,9 +221,7 @@ ProcessSnapshot StatisticsReader::snapshot() {
     const FoundSegment& segment = state_->segment;
     const bool gone = is_gone();
     ProcessSnapshot snapshot;
-    if (const auto problem = snapshots::read_segment(state_->view, snapshot)) {
-        fail(segment.process, segment.name, *problem);
-    }
+    fail_if(segment, snapshots::read_segment(state_->view, snapshot));
     snapshot.process = segment.process;
     const bool is_visible = !gone && segment.is_of_our_space;
     snapshots::add_facts(snapshot, is_visible);
@@ -241,14 +231,11 @@ ProcessSnapshot StatisticsReader::snapshot() {
 }
 
 TimelinePart StatisticsReader::entries_since(std::uint64_t number) {
-    const FoundSegment& segment = state_->segment;
-    if (const auto problem = state_->view.refresh_timeline()) {
-        fail(segment.process, segment.name, *problem);
-    }
+    fail_if(state_->segment, state_->view.refresh_timeline());
     const SegmentImage& image = state_->view.earlier();
-    const SegmentTimes times = {.made_ns = value_of(image.header().made_ns),
-                                .made_unix_ns = value_of(image.header().made_unix_ns)};
-    return read_entries(image.timeline(), value_of(image.header().entries), times, number);
+    const SegmentTimes times = {.made_ns = base::read(image.header().made_ns),
+                                .made_unix_ns = base::read(image.header().made_unix_ns)};
+    return read_entries(image.timeline(), base::read(image.header().entries), times, number);
 }
 
 }  // namespace tensorpool

@@ -38,13 +38,8 @@ inline constexpr Field fields[] = {
     {"failed_scope_orders", "checks", total, "Statistics scopes that ended out of order."},
 };
 inline constexpr Family families[] = {
-    {"tensorpool_checks_failed_total",
-     total,
-     "Failed checks.",
-     "kind",
-     Family::number,
-     "misuse|leak|thread|scope_order",
-     {3, 4, 5, 6}},
+    divided("tensorpool_checks_failed_total", total, "Failed checks.", "kind",
+            "misuse|leak|thread|scope_order", {3, 4, 5, 6}),
 };
 inline constexpr statistics::RecordTable table = {
     .name = "processes", .of = "process", .fields = fields, .families = families};
@@ -93,27 +88,18 @@ inline std::array<std::uint64_t, std::size(fields)> values_of(
 
 }  // namespace threads
 
-/// The record type whose statistics a public structure holds.
-template <class Statistics>
-struct RecordOf;
-template <>
-struct RecordOf<ArenaStatistics> : std::type_identity<statistics::ArenaRecord> {};
-template <>
-struct RecordOf<DeviceStatistics> : std::type_identity<statistics::DeviceRecord> {};
-template <>
-struct RecordOf<DeviceStreamStatistics> : std::type_identity<statistics::DeviceStreamRecord> {};
-template <>
-struct RecordOf<PlannedArenaStatistics> : std::type_identity<statistics::PlannedRecord> {};
-template <>
-struct RecordOf<BudgetStatistics> : std::type_identity<statistics::BudgetRecord> {};
-template <>
-struct RecordOf<StashStatistics> : std::type_identity<statistics::StashRecord> {};
-template <>
-struct RecordOf<ScopeStatistics> : std::type_identity<statistics::ScopeRecord> {};
+/// The record whose statistics a public structure holds; for `table_of`, which needs its type only.
+statistics::ArenaRecord record_for(const ArenaStatistics&);
+statistics::DeviceRecord record_for(const DeviceStatistics&);
+statistics::DeviceStreamRecord record_for(const DeviceStreamStatistics&);
+statistics::PlannedRecord record_for(const PlannedArenaStatistics&);
+statistics::BudgetRecord record_for(const BudgetStatistics&);
+statistics::StashRecord record_for(const StashStatistics&);
+statistics::ScopeRecord record_for(const ScopeStatistics&);
 
 template <class Statistics>
 const statistics::RecordTable& table_of() noexcept {
-    return *RecordOf<Statistics>::type::layout.table;
+    return *decltype(record_for(Statistics()))::layout.table;
 }
 /// Returns a pointer to a table that is a constant.
 inline std::shared_ptr<const statistics::RecordTable> share(
@@ -149,13 +135,7 @@ std::vector<Statistics> typed(const RecordGroup& group) {
         }
         if constexpr (requires { one.name; }) copy_text(one.name, record.name);
         if constexpr (requires { one.device[0]; }) copy_text(one.device, record.text);
-        if constexpr (requires { one.kind; }) {
-            one.kind =
-                static_cast<decltype(one.kind)>(std::min<std::size_t>(record.choice, choices - 1));
-        } else if constexpr (requires { one.state; }) {
-            one.state =
-                static_cast<decltype(one.state)>(std::min<std::size_t>(record.choice, choices - 1));
-        }
+        statistics::set_choice(one, std::min<std::size_t>(record.choice, choices - 1));
     }
     return all;
 }

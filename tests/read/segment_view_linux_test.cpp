@@ -192,19 +192,5 @@ TEST(SegmentView, CopiesTimelineEntries) {
     EXPECT_EQ(view.earlier().timeline()[1].ticket.load(), 4U);
 }
 
-TEST(SegmentView, MoveTransfersView) {
-    FakeSegment one;
-    FakeSegment other(Sealed::no);
-    SegmentView view(one.open());
-    ASSERT_FALSE(view.open());
-    SegmentView second(other.open());
-    ASSERT_FALSE(second.open());
-    second = std::move(view);
-    ASSERT_FALSE(second.refresh());
-    EXPECT_TRUE(second.is_steady());
-    SegmentView third(std::move(second));
-    ASSERT_FALSE(third.refresh());
-}
-
 }  // namespace
 }  // namespace tensorpool::statistics

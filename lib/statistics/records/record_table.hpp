@@ -129,6 +129,13 @@ constexpr Family single(const LongWord& name, MetricKind kind, const Sentence& s
     return {name, kind, sentence, "", scale, "", {field}};
 }
 
+/// A metric of Prometheus that fields divide: one for each value of the label.
+constexpr Family divided(const LongWord& name, MetricKind kind, const Sentence& sentence,
+                         const Word& label, const LongWord& values,
+                         const std::array<std::uint8_t, Family::max_parts>& parts) noexcept {
+    return {name, kind, sentence, label, Family::number, values, parts};
+}
+
 /// A column of tables for people. A `reference` is the name of the record of the kind `of_kind`
 /// with this number; a `part` is `value` of `of`.
 struct Column {

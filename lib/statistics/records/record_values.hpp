@@ -71,20 +71,24 @@ void fill(Statistics& statistics, std::span<const std::uint64_t> values) noexcep
     std::memcpy(first_value(statistics), values.data(), value_count<Statistics>() * 8);
 }
 
-/// Returns a public structure with what a record says: its values, its choice, its texts.
-template <class Record>
-auto with_values(const Record& record, std::span<const std::uint64_t> values) noexcept {
-    typename Record::Statistics statistics;
-    const RecordTable& table = *Record::layout.table;
-    fill(statistics, values);
-    if constexpr (requires { record.name; }) load_name(record.name, statistics.name);
-    [[maybe_unused]] const std::uint64_t choice =
-        choice_of(table, reinterpret_cast<const detail::Counter*>(&record));
+/// Sets the choice of a public structure, its `kind` or `state`, if it has one.
+template <class Statistics>
+void set_choice(Statistics& statistics, [[maybe_unused]] std::uint64_t choice) noexcept {
     if constexpr (requires { statistics.kind; }) {
         statistics.kind = static_cast<decltype(statistics.kind)>(choice);
     } else if constexpr (requires { statistics.state; }) {
         statistics.state = static_cast<decltype(statistics.state)>(choice);
     }
+}
+
+/// Returns a public structure with what a record says: its values, its choice, its texts.
+template <class Record>
+auto with_values(const Record& record, std::span<const std::uint64_t> values) noexcept {
+    typename Record::Statistics statistics;
+    fill(statistics, values);
+    if constexpr (requires { record.name; }) load_name(record.name, statistics.name);
+    set_choice(statistics,
+               choice_of(*Record::layout.table, reinterpret_cast<const detail::Counter*>(&record)));
     if constexpr (requires { sizeof(statistics.device[0]); }) {
         load_text(record.device, statistics.device);
     }

@@ -13,12 +13,9 @@ constinit thread_local CountersOfThread* own_counters_of_thread TENSORPOOL_INITI
 
 namespace {
 
+// A thread reads its own counters, or needs only one value of another thread's.
+using base::read;
 using Blocks = std::array<std::uint64_t, detail::bucket_count>;
-
-// Relaxed: a thread reads its own counters, or needs only one value of another thread's.
-std::uint64_t read(const detail::Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
 
 std::uint64_t sum_of(const Blocks& blocks) noexcept {
     return std::accumulate(blocks.begin(), blocks.end(), std::uint64_t{0});

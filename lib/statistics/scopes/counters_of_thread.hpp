@@ -19,6 +19,8 @@ struct ScopeFrame;
 /// and its differences are what the thread did.
 namespace tensorpool::statistics {
 
+using detail::ScopeFrame;
+
 class CountersOfThread;
 
 /// Sums of what one thread did with all pools, or did between two points in time. The values are
@@ -187,17 +189,19 @@ inline void count_shared_large_growth(std::size_t requested_bytes, std::size_t b
 inline void count_shared_large_allocation(std::size_t requested_bytes, std::size_t bytes) noexcept {
     count_shared_large_growth(requested_bytes, bytes, 1);
 }
-inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
+/// Counts that a block of whole pages became shorter by `bytes`; `blocks` is 1 if it was freed.
+inline void count_shared_large_loss(std::size_t bytes, unsigned blocks = 0) noexcept {
     count_shared([&](ThreadSums& counted) {
-        counted.large_deallocations = 1;
+        counted.large_deallocations = blocks;
         counted.large_deallocated_bytes = bytes;
     });
 }
-
-/// Counts that a block of whole pages became shorter by `bytes`.
-inline void count_shared_large_loss(std::size_t bytes) noexcept {
-    count_shared([&](ThreadSums& counted) { counted.large_deallocated_bytes = bytes; });
+inline void count_shared_large_deallocation(std::size_t bytes) noexcept {
+    count_shared_large_loss(bytes, 1);
 }
+
+/// The free frames that no thread keeps.
+SlabList<ScopeFrame>& free_scope_frames() noexcept;
 
 /// Registers fork handlers that take the locks shared by all pools and arenas: those of this layer
 /// and of the layers up to `limits`, which implements it. They are acquired after all other locks.
@@ -245,18 +249,8 @@ struct ScopeFrame {
     }
     /// Takes over the highest growth of a frame inside this one.
     void take_over(const ScopeFrame& inner) noexcept {
-        const auto seen = inner.begin_net + static_cast<std::uint64_t>(inner.highest);
-        raise(seen);
+        raise(inner.begin_net + static_cast<std::uint64_t>(inner.highest));
     }
 };
 
 }  // namespace tensorpool::detail
-
-namespace tensorpool::statistics {
-
-using detail::ScopeFrame;
-
-/// The free frames that no thread keeps.
-SlabList<ScopeFrame>& free_scope_frames() noexcept;
-
-}  // namespace tensorpool::statistics

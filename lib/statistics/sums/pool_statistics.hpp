@@ -2,14 +2,14 @@
 
 #include <numeric>
 
-#include <tensorpool/statistics.hpp>
-
 #include "base/block_sizes.hpp"
 #include "statistics/records/record_values.hpp"
-#include "statistics/segment/segment_layout.hpp"
 #include "statistics/sums/pool_tables.hpp"
 
 namespace tensorpool::statistics {
+
+// Each counter is independent of the others.
+using base::read;
 
 /// Adds the metrics that buckets and large blocks have in common.
 template <class Part>
@@ -22,25 +22,17 @@ void add_part(PoolStatistics& statistics, const Part& part) noexcept {
     statistics.cache_hits += part.cache_hits;
     statistics.cache_misses += part.cache_misses;
     statistics.system_misses += part.system_misses;
+    statistics.parked_bytes += part.parked_bytes;
 }
 
 inline void add_parts(PoolStatistics& statistics) noexcept {
-    for (const BucketStatistics& bucket : statistics.buckets) {
-        add_part(statistics, bucket);
-        statistics.parked_bytes += bucket.parked_bytes;
-    }
+    for (const BucketStatistics& bucket : statistics.buckets) add_part(statistics, bucket);
     add_part(statistics, statistics.large);
-    statistics.parked_bytes += statistics.large.parked_bytes;
 }
 
 /// Returns `a - b`, or 0 if `b` is larger.
 inline std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
     return a > b ? a - b : 0;
-}
-
-/// Relaxed: each counter is independent of the others.
-inline std::uint64_t read(const detail::Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
 }
 
 /// Computes the bytes of the buckets that are neither in use nor parked: in depots and in spans.

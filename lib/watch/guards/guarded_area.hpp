@@ -1,14 +1,8 @@
 #pragma once
 
-#include <array>
-#include <cstdio>
 #include <memory>
-#include <mutex>
-#include <span>
 
-#include "base/never_destroyed.hpp"
 #include "pages/address_space.hpp"
-#include "pages/page_map.hpp"
 #include "platform/stacks/program_stack.hpp"
 
 namespace tensorpool::watch {

@@ -7,11 +7,116 @@
 #include "platform/tools/memory_probes.hpp"
 #include "statistics/segment/segment.hpp"
 
-namespace tensorpool::watch {
+namespace tensorpool {
+namespace watch {
 namespace {
+
+using base::read;
+using statistics::Counter;
+using statistics::ProfileWords;
+using statistics::segment;
 
 std::uintptr_t address_of(const void* base, std::uint32_t offset) noexcept {
     return reinterpret_cast<std::uintptr_t>(base) + offset;
+}
+
+// FNV-1a (Fowler, Noll, Vo) over words, and a last step that spreads the bits.
+class Hash {
+public:
+    void add(std::uint64_t word) noexcept {
+        hash_ = (hash_ ^ word) * 0x100000001b3;
+        hash_ ^= hash_ >> 32;
+    }
+    std::uint64_t get() const noexcept { return hash_; }
+
+private:
+    std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+std::uint64_t hash_of(std::span<const platform::ProgramFrame> frames) noexcept {
+    Hash hash;
+    for (const platform::ProgramFrame& frame : frames) {
+        hash.add(frame.address);
+        if (frame.python_code == nullptr) continue;
+        hash.add(platform::identify_python_code(frame.python_code));
+        hash.add(frame.line);
+    }
+    return hash.get();
+}
+
+std::uint64_t hash_of(std::string_view text) noexcept {
+    Hash hash;
+    for (const char character : text) hash.add(static_cast<unsigned char>(character));
+    return hash.get();
+}
+
+// While this library is loaded: later the search could wait for the loader's lock in the middle of
+// an allocation. A program that loads an interpreter afterwards gets native frames only.
+[[maybe_unused]] const bool has_python = platform::find_python();
+
+void write(Counter& counter, std::uint64_t value) noexcept {
+    counter.store(value, std::memory_order_relaxed);
+}
+
+ProfileWords* words() noexcept {
+    SegmentHeader* const header = segment().header();
+    return header == nullptr ? nullptr : &header->profile;
+}
+
+// The share of use by which it exceeds the kept peak before another is kept.
+constexpr std::uint64_t peak_error_divisor = 100;
+
+std::size_t lifetime_of(std::uint64_t ns) noexcept {
+    const auto bits = static_cast<std::size_t>(std::bit_width(ns / 1000));
+    return std::min((bits + 1) / 2, SiteRecord::lifetime_count - 1);
+}
+
+// Exact, and never less than what is in use. Pools without a record in the segment set no limit.
+std::uint64_t bytes_held_by_pools(SegmentHeader& header) noexcept {
+    const statistics::Region& region = header.region<statistics::PoolRecord>();
+    if (read(region.left_out) != 0) return UINT64_MAX;
+    std::int64_t held = 0;
+    const auto* const pools = records_in<statistics::PoolRecord>(header);
+    for (std::uint64_t i = 1; i < read(region.used); ++i) {
+        if (read(pools[i].id) == 0) continue;
+        // Below 0 in the child of a fork, see PoolTotals::hold.
+        held +=
+            std::max<std::int64_t>(static_cast<std::int64_t>(read(pools[i].totals.held_bytes)), 0);
+    }
+    return static_cast<std::uint64_t>(held);
+}
+
+bool exceeds(std::uint64_t bytes, std::uint64_t peak) noexcept {
+    return bytes > peak + peak / peak_error_divisor;
+}
+
+std::uint64_t live(const Counter& allocated, const Counter& freed) noexcept {
+    return read(allocated) - read(freed);
+}
+
+constexpr std::uint64_t usual = std::uint64_t{512} << 10;
+constexpr std::uint64_t least_of_environment = 1024;
+constexpr std::uint64_t largest = std::uint64_t{1} << 40;
+constexpr std::uint64_t unknown = UINT64_MAX;
+// Relaxed: threads may use the old value for some samples.
+constinit std::atomic<std::uint64_t> interval = unknown;
+
+// Does not use std::string: a pool that makes its first sample may serve malloc. Programs that did
+// not ask for samples take none: threads that end soon cost many times as much with them.
+std::uint64_t interval_of_environment() noexcept {
+    const char* const text = platform::environment_variable("TENSORPOOL_PROFILE");
+    if (text == nullptr || *text == '\0') return 0;
+    const std::string_view wanted = text;
+    if (wanted == "off") return 0;
+    if (wanted == "on") return usual;
+    if (wanted == "all") return 1;
+    const auto bytes = platform::parse_bytes(text);
+    if (bytes && *bytes >= least_of_environment) return std::min<std::uint64_t>(*bytes, largest);
+    platform::say(
+        "TENSORPOOL_PROFILE is '%.60s'; expected on, off, all, or the mean distance between "
+        "samples from 1KiB on; used instead: 512KiB",
+        text);
+    return usual;
 }
 
 }  // namespace
@@ -55,42 +160,6 @@ void KnownStacks::add(const void* base, std::uint64_t python, const platform::St
     known.site = &site;
     next_[set] = static_cast<std::uint8_t>((next_[set] + 1) % ways);
 }
-
-using statistics::segment;
-
-namespace {
-
-// FNV-1a (Fowler, Noll, Vo) over words, and a last step that spreads the bits.
-class Hash {
-public:
-    void add(std::uint64_t word) noexcept {
-        hash_ = (hash_ ^ word) * 0x100000001b3;
-        hash_ ^= hash_ >> 32;
-    }
-    std::uint64_t get() const noexcept { return hash_; }
-
-private:
-    std::uint64_t hash_ = 0xcbf29ce484222325;
-};
-
-std::uint64_t hash_of(std::span<const platform::ProgramFrame> frames) noexcept {
-    Hash hash;
-    for (const platform::ProgramFrame& frame : frames) {
-        hash.add(frame.address);
-        if (frame.python_code == nullptr) continue;
-        hash.add(platform::identify_python_code(frame.python_code));
-        hash.add(frame.line);
-    }
-    return hash.get();
-}
-
-std::uint64_t hash_of(std::string_view text) noexcept {
-    Hash hash;
-    for (const char character : text) hash.add(static_cast<unsigned char>(character));
-    return hash.get();
-}
-
-}  // namespace
 
 SiteRecord* SiteTable::find_or_add(std::span<const platform::ProgramFrame> frames) noexcept {
     frames = frames.first(std::min(frames.size(), SiteRecord::max_frames));
@@ -145,61 +214,6 @@ std::uint64_t SiteTable::number_of_name(std::string_view name) noexcept {
     }
     return known.number;
 }
-
-using statistics::Counter;
-using statistics::ProfileWords;
-using statistics::segment;
-
-namespace {
-
-// While this library is loaded: later the search could wait for the loader's lock in the middle of
-// an allocation. A program that loads an interpreter afterwards gets native frames only.
-[[maybe_unused]] const bool has_python = platform::find_python();
-
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
-void write(Counter& counter, std::uint64_t value) noexcept {
-    counter.store(value, std::memory_order_relaxed);
-}
-
-ProfileWords* words() noexcept {
-    SegmentHeader* const header = segment().header();
-    return header == nullptr ? nullptr : &header->profile;
-}
-
-// The share of use by which it exceeds the kept peak before another is kept.
-constexpr std::uint64_t peak_error_divisor = 100;
-
-std::size_t lifetime_of(std::uint64_t ns) noexcept {
-    const auto bits = static_cast<std::size_t>(std::bit_width(ns / 1000));
-    return std::min((bits + 1) / 2, SiteRecord::lifetime_count - 1);
-}
-
-// Exact, and never less than what is in use. Pools without a record in the segment set no limit.
-std::uint64_t bytes_held_by_pools(SegmentHeader& header) noexcept {
-    const statistics::Region& region = header.region<statistics::PoolRecord>();
-    if (read(region.left_out) != 0) return UINT64_MAX;
-    std::int64_t held = 0;
-    const auto* const pools = records_in<statistics::PoolRecord>(header);
-    for (std::uint64_t i = 1; i < read(region.used); ++i) {
-        if (read(pools[i].id) == 0) continue;
-        // Below 0 in the child of a fork, see PoolTotals::hold.
-        held +=
-            std::max<std::int64_t>(static_cast<std::int64_t>(read(pools[i].totals.held_bytes)), 0);
-    }
-    return static_cast<std::uint64_t>(held);
-}
-
-bool exceeds(std::uint64_t bytes, std::uint64_t peak) noexcept {
-    return bytes > peak + peak / peak_error_divisor;
-}
-
-std::uint64_t live(const Counter& allocated, const Counter& freed) noexcept {
-    return read(allocated) - read(freed);
-}
-
-}  // namespace
 
 void ProfiledBlock::on_free(std::size_t usable_bytes) noexcept {
     BlockMark* const earlier = covered;
@@ -289,40 +303,6 @@ void ProfiledBlocks::count_lost() noexcept {
     const std::lock_guard guard(mutex_);
     if (ProfileWords* const profile = words()) detail::add(profile->lost_samples, 1);
 }
-
-}  // namespace tensorpool::watch
-
-namespace tensorpool {
-namespace watch {
-namespace {
-
-constexpr std::uint64_t usual = std::uint64_t{512} << 10;
-constexpr std::uint64_t least_of_environment = 1024;
-constexpr std::uint64_t largest = std::uint64_t{1} << 40;
-constexpr std::uint64_t unknown = UINT64_MAX;
-// Relaxed: threads may use the old value for some samples.
-constinit std::atomic<std::uint64_t> interval = unknown;
-
-// Does not use std::string: a pool that makes its first sample may serve malloc. Programs that did
-// not ask for samples take none: threads that end soon cost many times as much with them.
-std::uint64_t interval_of_environment() noexcept {
-    const char* const text = platform::environment_variable("TENSORPOOL_PROFILE");
-    if (text == nullptr || *text == '\0') return 0;
-    const std::string_view wanted = text;
-    if (wanted == "off") return 0;
-    if (wanted == "on") return usual;
-    if (wanted == "all") return 1;
-    const auto bytes = platform::parse_bytes(text);
-    if (bytes && *bytes >= least_of_environment) return std::min<std::uint64_t>(*bytes, largest);
-    platform::say(
-        "TENSORPOOL_PROFILE is '%.60s'; expected on, off, all, or the mean distance between "
-        "samples "
-        "from 1KiB on; used instead: 512KiB",
-        text);
-    return usual;
-}
-
-}  // namespace
 
 std::uint64_t profile_interval() noexcept {
     std::uint64_t bytes = interval.load(std::memory_order_relaxed);

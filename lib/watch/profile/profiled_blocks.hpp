@@ -1,7 +1,5 @@
 #pragma once
 
-#include <span>
-
 #include "base/block_mark.hpp"
 #include "base/lockable.hpp"
 #include "base/never_destroyed.hpp"
