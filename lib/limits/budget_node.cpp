@@ -198,7 +198,10 @@ Ladder& ladder() noexcept {
 
 bool Ladder::gives_for(const base::Refusal& refusal) const noexcept {
     const LimitKind limit = events::limit_kind(refusal);
-    if (limit != LimitKind::memory && limit != LimitKind::address_space) return false;
+    if (limit != LimitKind::memory && limit != LimitKind::address_space &&
+        limit != LimitKind::records) {
+        return false;
+    }
     // An arena reserves its addresses once.
     if (limit == LimitKind::address_space && refusal.needed_limit != 0) return false;
     Lack lack;

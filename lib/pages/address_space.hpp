@@ -19,34 +19,46 @@ public:
     void set_up(std::byte* begin) noexcept { begin_ = begin; }
     std::byte* begin() const noexcept { return begin_; }
 
-    /// Grows the table to at least `bytes` bytes. Returns false, and changes nothing, if the system
-    /// refuses or if other code has mapped something there.
-    bool grow(std::size_t bytes) noexcept {
-        if (bytes <= bytes_) return true;
-        const std::size_t whole = base::align_up(bytes, unit);
-        std::byte* const from = begin_ + bytes_;
-        const std::size_t more = whole - bytes_;
-        if (platform::reserve_at(from, more) != platform::ReservedAt::done) return false;
-        if (!platform::commit(from, more)) {
-            platform::release(from, more);
-            return false;
-        }
-        bytes_ = whole;
-        return true;
+    /// Makes the bytes [from, to) writable, and those before `from` that are new readable, which
+    /// takes no memory by any limit but that of addresses. Returns false, and changes nothing that
+    /// was there, if the system refuses or if other code has mapped something there.
+    bool grow(std::size_t from, std::size_t to) noexcept {
+        from = base::align_down(from, unit);
+        to = base::align_up(to, unit);
+        const std::size_t former = bytes_;
+        if (to > former && !add(from, to)) return false;
+        return from >= former || from >= readable_ ||
+               platform::commit(begin_ + from, std::min(to, former) - from);
     }
 
     /// Unmaps the table, which is empty afterwards.
     void release() noexcept {
         if (bytes_ != 0) platform::release(begin_, bytes_);
-        bytes_ = 0;
+        bytes_ = readable_ = 0;
     }
 
 private:
+    bool add(std::size_t from, std::size_t to) noexcept {
+        std::byte* const more = begin_ + bytes_;
+        const std::size_t readable = std::max(from, bytes_) - bytes_;
+        if (platform::reserve_at(more, to - bytes_) != platform::ReservedAt::done) return false;
+        const bool is_done = (readable == 0 || platform::make_readable(more, readable)) &&
+                             platform::commit(more + readable, to - bytes_ - readable);
+        if (!is_done) {
+            platform::release(more, to - bytes_);
+            return false;
+        }
+        if (readable != 0) readable_ = from;
+        bytes_ = to;
+        return true;
+    }
+
     // No system has larger pages.
     static constexpr std::size_t unit = std::size_t{64} << 10;
 
     std::byte* begin_ = nullptr;
     std::size_t bytes_ = 0;
+    std::size_t readable_ = 0;  // bytes before this may be readable only
 };
 
 /// Shows a range of addresses to readers in other processes. Does nothing before the first pool has
@@ -95,17 +107,21 @@ public:
         }
         return place_anywhere();
     }
-    /// Makes the tables describe the first `granules` granules. Returns false if the system
-    /// refuses addresses or memory for them.
-    bool describe(std::uint32_t granules) noexcept {
-        if (granules <= described_) return true;
-        const std::size_t pages = std::size_t{granules} * granule_pages;
-        if (!entries_.grow(pages * sizeof(PageMap::Word)) ||
-            !granule_words_.grow(granules * sizeof(PageMap::Word)) ||
-            !lenders_table_.grow(granules * sizeof(Lender))) {
+    /// Makes the tables describe the granules before `end`. Page map entries of those before
+    /// `first` that are new can only be read, until a call describes these granules from there on.
+    /// Returns false if the system refuses addresses or memory for the tables.
+    bool describe(std::uint32_t first, std::uint32_t end) noexcept {
+        const auto entry_bytes = [](std::size_t granules) {
+            return granules * granule_pages * sizeof(PageMap::Word);
+        };
+        if (!entries_.grow(entry_bytes(first), entry_bytes(end))) return false;
+        if (end <= described_) return true;
+        if (!granule_words_.grow(0, end * sizeof(PageMap::Word)) ||
+            !lenders_table_.grow(0, end * sizeof(Lender))) {
             return false;
         }
-        described_ = granules;
+        const std::size_t pages = std::size_t{end} * granule_pages;
+        described_ = end;
         map_.grow(static_cast<PageCount>(pages));
         const auto begin = reinterpret_cast<std::uintptr_t>(map_.address_of(0));
         detail::pool_addresses.set(begin, pages * page_bytes, map_.entries());
@@ -158,8 +174,9 @@ private:
         granule_words_.set_up(window - entries - words);
         lenders_table_.set_up(window - entries - words - lenders);
         // Allocating the tables for one granule shows whether the tables may lie there.
-        if (!entries_.grow(granule_pages * sizeof(PageMap::Word)) ||
-            !granule_words_.grow(sizeof(PageMap::Word)) || !lenders_table_.grow(sizeof(Lender))) {
+        if (!entries_.grow(0, granule_pages * sizeof(PageMap::Word)) ||
+            !granule_words_.grow(0, sizeof(PageMap::Word)) ||
+            !lenders_table_.grow(0, sizeof(Lender))) {
             for (GrowingTable* const table : {&entries_, &granule_words_, &lenders_table_}) {
                 table->release();
             }
@@ -259,7 +276,7 @@ public:
         const std::lock_guard guard(mutex_);
         if (!set_up()) return 0;
         const Granules run{0, guarded_granules_};
-        if (!uses_low_ || run.count == 0 || !window_.describe(run.end())) return 0;
+        if (!uses_low_ || run.count == 0 || !window_.describe(run.first, run.end())) return 0;
         if (platform::reserve_at(address_of(0), run.count * granule_bytes) !=
             platform::ReservedAt::done)
             return 0;
@@ -395,7 +412,7 @@ private:
             switch (
                 platform::reserve_at(address_of(run.pages().first), run.count * granule_bytes)) {
                 case platform::ReservedAt::done:
-                    if (!window_.describe(run.end())) {
+                    if (!window_.describe(run.first, run.end())) {
                         platform::release(address_of(run.pages().first), run.count * granule_bytes);
                         return {};
                     }
@@ -430,7 +447,7 @@ private:
             }
         }
         const std::uint32_t end = first + std::min(skipped_, limit - first);
-        if (!window_.describe(end)) return false;
+        if (!window_.describe(first, end)) return false;
         for (std::uint32_t granule = first; granule != end; ++granule) {
             if (lender_of(granule) == 0) set_lender({granule, 1}, foreign);
         }

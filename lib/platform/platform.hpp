@@ -54,6 +54,9 @@ bool release(void* address, std::size_t bytes) noexcept;
 /// unless it was committed before and not decommitted since. Committing twice is harmless. Returns
 /// false on failure.
 [[nodiscard]] bool commit(void* address, std::size_t bytes) noexcept;
+/// Makes whole pages of a reservation readable, as zeros. Until they are committed, no limit counts
+/// them but that of address space. Returns false on failure.
+[[nodiscard]] bool make_readable(void* address, std::size_t bytes) noexcept;
 /// Drops the pages of committed memory, including pages locked by mlockall, and keeps the address
 /// range. The content is lost: it reads as zeros. Returns false if the system refused: the range is
 /// then still committed and keeps the content of pages that were not yet dropped.

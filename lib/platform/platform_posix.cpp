@@ -95,6 +95,11 @@ bool make_inaccessible(void* address, std::size_t bytes) noexcept {
     return mprotect(address, bytes, PROT_NONE) == 0;
 }
 
+bool make_readable(void* address, std::size_t bytes) noexcept {
+    const SystemCalls system_calls;
+    return mprotect(address, bytes, PROT_READ) == 0;
+}
+
 bool commit(void* address, std::size_t bytes) noexcept {
     const SystemCalls system_calls;
     if (mprotect(address, bytes, PROT_READ | PROT_WRITE) != 0) return false;

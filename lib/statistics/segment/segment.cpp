@@ -7,11 +7,10 @@
 namespace tensorpool::statistics {
 namespace {
 
+using base::read;
+
 constinit base::NeverDestroyed<Segment> the_segment;
 
-std::uint64_t read(const Counter& counter) noexcept {
-    return counter.load(std::memory_order_relaxed);
-}
 void write(Counter& counter, std::uint64_t value) noexcept {
     counter.store(value, std::memory_order_relaxed);
 }
