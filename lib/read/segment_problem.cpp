@@ -13,8 +13,8 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
         const Region& region = header.region<Record>();
         fits = fits && read(region.offset) == offset_of<Record> &&
                read(region.record_bytes) == sizeof(Record) &&
-               read(region.record_count) == count_of<Record> &&
-               read(region.used) <= count_of<Record>;
+               read(region.record_count) <= count_of<Record> &&
+               read(region.used) <= read(region.record_count);
     });
     return fits;
 }

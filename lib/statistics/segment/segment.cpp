@@ -51,10 +51,12 @@ bool has_pages_of(const SegmentHeader& used, std::byte* base) noexcept {
     return has;
 }
 
-void describe_region(Region& region, const RecordKind& kind, std::size_t offset) noexcept {
+void describe_region(Region& region, const RecordKind& kind, std::size_t offset,
+                     std::size_t bytes) noexcept {
     write(region.offset, offset);
     write(region.record_bytes, kind.record_bytes);
-    write(region.record_count, kind.count);
+    const std::size_t room = (bytes - std::min(bytes, offset)) / kind.record_bytes;
+    write(region.record_count, std::min<std::size_t>(kind.count, room));
     if (kind.table == nullptr) return;
     store_text(region.name, kind.table->name);
 }
@@ -161,10 +163,10 @@ void copy_used(std::span<const RecordKind* const> kinds, std::byte* to,
     std::memcpy(to + text_begin, as_counters(from, text_begin), read(copy.text_end) - text_begin);
 }
 
-void let_go_of(const platform::SharedMemory& memory) noexcept {
+void let_go_of(const platform::SharedMemory& memory, std::size_t bytes) noexcept {
     if (memory.address == nullptr) return;
     platform::close_shared_memory(memory);
-    platform::unmap(memory.address, segment_bytes);
+    platform::unmap(memory.address, bytes);
 }
 
 /// Writes the used part of the segment with its own values, so that its pages become private to the
@@ -233,13 +235,13 @@ const Region& SegmentHeader::find_region(const RecordKind& kind) const noexcept 
     return none;
 }
 
-void describe_layout(SegmentHeader& header) noexcept {
+void describe_layout(SegmentHeader& header, std::size_t bytes) noexcept {
     write(header.version, segment_version);
     write(header.bytes, segment_bytes);
     write(header.header_bytes, header_bytes);
     for_each_first_kind([&]<class Record>() {
         Region& region = header.region<Record>();
-        describe_region(region, Record::layout, offset_of<Record>);
+        describe_region(region, Record::layout, offset_of<Record>, bytes);
         if constexpr (Record::layout.first == First::other) {
             write(region.used, 1);
             store_name(records_in<Record>(header)->name, "other");
@@ -251,14 +253,13 @@ void describe_layout(SegmentHeader& header) noexcept {
     store_name(header.library_version, TENSORPOOL_VERSION);
 }
 
-void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept {
+void describe_kind(SegmentHeader& header, const RecordKind& kind, std::size_t bytes) noexcept {
     const std::size_t index = read(header.kinds);
     const std::size_t begin = read(header.end);
-    const std::size_t bytes = kind.count * kind.record_bytes;
     Region& region = header.regions[index];
-    describe_region(region, kind, begin);
-    if (bytes <= segment_bytes - begin && describe_in_text(header, region, *kind.table)) {
-        write(header.end, begin + bytes);
+    describe_region(region, kind, begin, bytes);
+    if (read(region.record_count) == kind.count && describe_in_text(header, region, *kind.table)) {
+        write(header.end, begin + kind.count * kind.record_bytes);
     } else {
         write(region.record_count, 0);
     }
@@ -283,7 +284,7 @@ SegmentHeader* Segment::made() noexcept {
     if (memory.address == nullptr) return nullptr;
     memory_.use(memory);
     auto* const header = new (memory.address) SegmentHeader;
-    describe_layout(*header);
+    describe_layout(*header, memory_.bytes());
     describe_kinds(*header);
     describe_process(*header);
     write(header->made_ns, platform::monotonic_clock_ns());
@@ -307,7 +308,9 @@ std::size_t Segment::index_for(const RecordKind& kind) noexcept {
 }
 
 void Segment::describe_kinds(SegmentHeader& header) noexcept {
-    while (read(header.kinds) < kinds().size()) describe_kind(header, *kinds()[read(header.kinds)]);
+    while (read(header.kinds) < kinds().size()) {
+        describe_kind(header, *kinds()[read(header.kinds)], memory_.bytes());
+    }
 }
 
 /// Returns a free record with its name, which is zero otherwise.
@@ -470,7 +473,7 @@ void Segment::before_fork() noexcept {
 }
 
 void Segment::after_fork_in_parent() noexcept {
-    let_go_of(std::exchange(of_child_, {}));
+    let_go_of(std::exchange(of_child_, {}), memory_.bytes());
     mutex_.unlock();
 }
 
@@ -510,11 +513,11 @@ void Segment::part_from_parent() noexcept {
         get_pages(file, from);
         if (file.address != nullptr) {
             copy_used(kinds(), static_cast<std::byte*>(file.address), from);
-            let_go_of(std::exchange(memory, file));
+            let_go_of(std::exchange(memory, file), memory_.bytes());
         }
     }
     const bool parted = memory.address != nullptr
-                            ? platform::replace_mapping(header, memory.address, segment_bytes)
+                            ? platform::replace_mapping(header, memory.address, memory_.bytes())
                             : part_in_place();
     if (!parted)
         platform::fail("fork: the child's statistics cannot be separated from its parent's");
@@ -532,7 +535,7 @@ void Segment::part_without_locks() noexcept {
 
 // Used if no address space is left for a copy.
 bool Segment::part_in_place() noexcept {
-    if (!platform::make_private(header(), memory_.used(), segment_bytes)) return false;
+    if (!platform::make_private(header(), memory_.used(), memory_.bytes())) return false;
     write_used(*header());
     return true;
 }

@@ -198,11 +198,12 @@ Segment& segment() noexcept;
 /// Returns the sum of a field over all records of this process of the kinds that have it.
 std::uint64_t sum_of(std::string_view field) noexcept;
 
-/// Describes the first kinds in the header of a new segment.
-void describe_layout(SegmentHeader& header) noexcept;
+/// Describes the first kinds in the header of a new segment, of which `bytes` are mapped.
+void describe_layout(SegmentHeader& header, std::size_t bytes = segment_bytes) noexcept;
 /// Describes another kind, whose records lie after those of all others. It has no records if there
 /// is no room for them.
-void describe_kind(SegmentHeader& header, const RecordKind& kind) noexcept;
+void describe_kind(SegmentHeader& header, const RecordKind& kind,
+                   std::size_t bytes = segment_bytes) noexcept;
 
 // Functions for all kinds of records ------------------------------------------------------------
 

@@ -13,13 +13,20 @@ namespace {
 [[maybe_unused]] const bool removes_file_at_exit =
     std::atexit([] { segment().memory().remove_file(); }) == 0;
 
+/// Returns how much of the segment is mapped: under a limit of addresses of which all of it would
+/// take more than a twentieth, what has the records of all pools and of two thousand threads.
+std::size_t bytes_to_map() noexcept {
+    const bool is_small = platform::available_address_space() / 20 < segment_bytes;
+    return is_small ? std::size_t{4} << 20 : segment_bytes;
+}
+
 }  // namespace
 
 platform::SharedMemory SegmentMemory::get() noexcept {
     if (sharing_ == Sharing::unknown) look();
     platform::SharedMemory memory;
     if (sharing_ == Sharing::folder) {
-        memory = platform::share_memory_in(folder_, segment_bytes);
+        memory = cut(platform::share_memory_in(folder_, segment_bytes));
         if (memory.address == nullptr) {
             platform::say(
                 "TENSORPOOL_STATISTICS_DIR is '%.200s', where no file of %zu MiB named after this "
@@ -34,9 +41,16 @@ platform::SharedMemory SegmentMemory::get() noexcept {
 
 platform::SharedMemory SegmentMemory::get_for_child() noexcept {
     platform::SharedMemory memory;
-    if (sharing_ == Sharing::memfd) memory = platform::share_memory("tensorpool", segment_bytes);
-    if (memory.address == nullptr) {
-        memory.address = platform::map(segment_bytes, platform::page_bytes());
+    if (sharing_ == Sharing::memfd)
+        memory = cut(platform::share_memory("tensorpool", segment_bytes));
+    if (memory.address == nullptr) memory.address = platform::map(bytes_, platform::page_bytes());
+    return memory;
+}
+
+// The file has its whole size, which other processes map.
+platform::SharedMemory SegmentMemory::cut(const platform::SharedMemory& memory) const noexcept {
+    if (memory.address != nullptr && bytes_ != segment_bytes) {
+        platform::unmap(static_cast<std::byte*>(memory.address) + bytes_, segment_bytes - bytes_);
     }
     return memory;
 }
@@ -45,13 +59,14 @@ platform::SharedMemory SegmentMemory::get_private_instead(
     const platform::SharedMemory& given) noexcept {
     if (sharing_ == Sharing::folder) platform::remove_shared_file(folder_, given);
     platform::close_shared_memory(given);
-    platform::unmap(given.address, segment_bytes);
-    return {.address = platform::map(segment_bytes, platform::page_bytes())};
+    platform::unmap(given.address, bytes_);
+    return {.address = platform::map(bytes_, platform::page_bytes())};
 }
 
 // Does not use std::string: a pool that waits for the segment may serve malloc.
 void SegmentMemory::look() noexcept {
     sharing_ = Sharing::memfd;
+    bytes_ = bytes_to_map();
     check_other_settings();
     const char* const statistics = platform::environment_variable("TENSORPOOL_STATISTICS");
     const std::string_view wanted = statistics == nullptr ? "on" : statistics;

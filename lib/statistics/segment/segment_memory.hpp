@@ -28,12 +28,16 @@ public:
     void use(const platform::SharedMemory& memory) noexcept;
     const platform::SharedMemory& used() const noexcept { return used_; }
     void remove_file() noexcept;
+    /// How many bytes of the segment are mapped; known once `get` was called.
+    std::size_t bytes() const noexcept { return bytes_; }
 
 private:
     void look() noexcept;
+    platform::SharedMemory cut(const platform::SharedMemory& memory) const noexcept;
 
     enum class Sharing : unsigned char { unknown, none, memfd, folder };
     Sharing sharing_ = Sharing::unknown;
+    std::size_t bytes_ = 0;
     char folder_[480] = {};
     platform::SharedMemory used_;
 };

@@ -1,5 +1,6 @@
 // Tests of the segment that need its file.
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,7 @@
 #include <cstddef>
 
 #include "platform/platform.hpp"
+#include "platform/tools/memory_tools.hpp"
 #include "statistics/add_records.hpp"
 #include "statistics/scopes/scope_table.hpp"
 #include "statistics/segment/segment.hpp"
@@ -26,7 +28,7 @@ constexpr std::size_t kib = 1024;
 struct SharedSegment : Segment {
     ~SharedSegment() {
         platform::close_shared_memory(memory().used());
-        if (header() != nullptr) platform::unmap(memory().used().address, segment_bytes);
+        if (header() != nullptr) platform::unmap(memory().used().address, memory().bytes());
     }
     std::size_t touched() {
         struct stat status {};
@@ -126,6 +128,30 @@ TEST(SegmentFork, ChildHasCountersFromBeforeFork) {
     }));
     segment.after_fork_in_parent();
     EXPECT_EQ(pool->totals.growths, 2U);
+}
+
+TEST(SegmentFork, UnderALimitOfAddressesAFifthOfTheSegmentIsMappedAndCopied) {
+    if (platform::has_memory_tool()) GTEST_SKIP() << "a memory tool takes addresses of its own";
+    EXPECT_TRUE(holds_in_child([] {
+        const std::size_t before = testing::memory_metrics().address_space;
+        const std::size_t bytes = before + 100 * 1024 * kib;
+        const rlimit limit{bytes, bytes};
+        if (setrlimit(RLIMIT_AS, &limit) != 0) return false;
+        static SharedSegment segment;
+        PoolRecord* const pool = add_pool(segment, "pool", 0);
+        if (pool == nullptr || add_slot(segment, *pool) == nullptr) return false;
+        if (testing::memory_metrics().address_space - before > 5 * 1024 * kib) return false;
+        const bool has_scope =
+            segment.find_or_add<statistics::ScopeRecord>("scope") != nullptr;  // no room
+        segment.before_fork();
+        const bool held = holds_in_child([&] {
+            segment.after_fork_in_child();
+            return segment.memory().used().file >= 0 && pool->id != 0 &&
+                   add_pool(segment, "child's", 0) != nullptr;
+        });
+        segment.after_fork_in_parent();
+        return held && !has_scope;
+    }));
 }
 
 TEST(SegmentFork, ForkWithoutSegmentCreatesNone) {
