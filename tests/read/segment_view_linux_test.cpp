@@ -98,19 +98,29 @@ TEST_P(SegmentViewOf, UninitializedSegmentIsNoSegment) {
     EXPECT_EQ(failure(), AttachFailure::no_segment);
 }
 
+// A process under a limit of addresses has room for fewer records.
+TEST_P(SegmentViewOf, MayHaveFewerRecordsOfTheFirstKindsButNotMoreNorFewerThanAreUsed) {
+    Region& region = segment.header().region<PoolRecord>();
+    const std::uint64_t right = region.record_count;
+    put(region.record_count, right - 1);
+    SegmentView view(segment.open());
+    ASSERT_FALSE(view.open());
+    for (const std::uint64_t wrong : {right + 1, region.used - 1, ~std::uint64_t{0}}) {
+        put(region.record_count, wrong);
+        EXPECT_EQ(failure(), AttachFailure::damaged) << wrong;
+    }
+}
+
 TEST_P(SegmentViewOf, EveryLayoutValueIsChecked) {
     SegmentHeader& header = segment.header();
     Counter* const numbers[] = {&header.bytes,
                                 &header.header_bytes,
                                 &header.region<EntryRecord>().offset,
-                                &header.region<EntryRecord>().record_count,
                                 &header.region<ScopeRecord>().offset,
                                 &header.region<ScopeRecord>().record_bytes,
-                                &header.region<PoolRecord>().record_count,
                                 &header.region<PoolRecord>().offset,
                                 &header.region<ArenaRecord>().record_bytes,
                                 &header.region<ArenaRecord>().offset,
-                                &header.region<CountersRecord>().record_count,
                                 &header.region<CountersRecord>().record_bytes,
                                 &header.region<DeviceRecord>().offset,
                                 &header.region<DeviceRecord>().record_count,
