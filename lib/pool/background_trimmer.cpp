@@ -200,11 +200,11 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
 void BackgroundTrimmer::watch_forks() noexcept {
     // The child has no trimmer thread, or the thread leaves its loop there.
     (void)platform::set_fork_handlers(
-        platform::ForkStage::trimmer, [] { background_trimmer().look_mutex_.lock(); },
-        [] { background_trimmer().look_mutex_.unlock(); },
+        platform::ForkStage::trimmer, [] { background_trimmer().lock(); },
+        [] { background_trimmer().unlock(); },
         [] {
             background_trimmer().forget_thread();
-            background_trimmer().look_mutex_.unlock();
+            background_trimmer().unlock();
         });
     // In a child, this is called when all locks of the library are released. With `automatic`, the
     // child starts a thread after its own first one. A child whose only thread was the trimmer's

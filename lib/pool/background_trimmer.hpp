@@ -53,6 +53,9 @@ public:
 
     /// Sets the handlers that take the locks of the trimmer and of the pool list around a fork.
     void watch_forks() noexcept;
+    /// While a thread holds this lock, as around a fork, no pass over the pools begins.
+    void lock() noexcept { look_mutex_.lock(); }
+    void unlock() noexcept { look_mutex_.unlock(); }
     /// Called in a child that was made without these handlers, and has no other thread.
     void forget_thread() noexcept;
 

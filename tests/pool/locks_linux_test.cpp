@@ -41,12 +41,9 @@ TEST_F(PoolLocks, SetUpOfTheGlobalPoolWaits) {
 }
 
 TEST_F(PoolLocks, PassesOfTheTrimmerWaitForAFork) {
-    struct {
-        void lock() { detail::background_trimmer().before_fork(); }
-        void unlock() { detail::background_trimmer().after_fork_in_parent(); }
-    } fork;
+    detail::BackgroundTrimmer& trimmer = detail::background_trimmer();
     const MemoryPool pool(PoolOptions{.retain = {.background = BackgroundTrim::on}});
-    EXPECT_TRUE(waits_for(fork, [] { detail::background_trimmer().look(0); }));
+    EXPECT_TRUE(waits_for(trimmer, [&] { trimmer.look(0); }));
 }
 
 }  // namespace
