@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -21,7 +22,7 @@ std::size_t data_bytes() {
     std::ifstream statm("/proc/self/statm");
     std::size_t pages = 0;
     for (int i = 0; i != 6; ++i) statm >> pages;
-    return pages * platform::page_bytes();
+    return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
 // In child processes, because a second window replaces the published range of the process.

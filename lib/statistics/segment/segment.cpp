@@ -51,6 +51,15 @@ bool has_pages_of(const SegmentHeader& used, std::byte* base) noexcept {
     return has;
 }
 
+/// Gets the pages into which the used part of a segment is copied; of private memory, this is
+/// cheaper than a fault for each. Uses private memory if the system has none for a file.
+void get_pages(SegmentMemory& source, platform::SharedMemory& memory,
+               const SegmentHeader& used) noexcept {
+    if (memory.address == nullptr) return;
+    if (has_pages_of(used, static_cast<std::byte*>(memory.address)) || memory.file < 0) return;
+    memory = source.get_private_instead(memory);
+}
+
 void describe_region(Region& region, const RecordKind& kind, std::size_t offset,
                      std::size_t bytes) noexcept {
     write(region.offset, offset);
@@ -266,14 +275,6 @@ void describe_kind(SegmentHeader& header, const RecordKind& kind, std::size_t by
     header.kinds.store(index + 1, std::memory_order_release);
 }
 
-/// Gets the pages into which the used part of a segment is copied; of private memory, this is
-/// cheaper than a fault for each. Uses private memory if the system has none for a file.
-void Segment::get_pages(platform::SharedMemory& memory, const SegmentHeader& used) noexcept {
-    if (memory.address == nullptr) return;
-    if (has_pages_of(used, static_cast<std::byte*>(memory.address)) || memory.file < 0) return;
-    memory = memory_.get_private_instead(memory);
-}
-
 // REQUIRES: the mutex is held.
 SegmentHeader* Segment::made() noexcept {
     if (SegmentHeader* const known = base_.load(std::memory_order_relaxed)) return known;
@@ -466,7 +467,7 @@ void Segment::before_fork() noexcept {
     forking_thread_ = platform::current_thread_id();
     if (memory_.used().file < 0) return;
     of_child_ = memory_.get_for_child();
-    get_pages(of_child_, *header());
+    get_pages(memory_, of_child_, *header());
     if (of_child_.address != nullptr) {
         copy_used(kinds(), static_cast<std::byte*>(of_child_.address), *header());
     }
@@ -510,7 +511,7 @@ void Segment::part_from_parent() noexcept {
     if (memory.address != nullptr && memory_.has_path()) {
         platform::SharedMemory file = memory_.get();
         const auto& from = *static_cast<const SegmentHeader*>(memory.address);
-        get_pages(file, from);
+        get_pages(memory_, file, from);
         if (file.address != nullptr) {
             copy_used(kinds(), static_cast<std::byte*>(file.address), from);
             let_go_of(std::exchange(memory, file), memory_.bytes());

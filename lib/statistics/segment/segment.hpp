@@ -168,7 +168,6 @@ private:
         return {kinds_, kind_count_.load(std::memory_order_acquire)};
     }
     void show_left_out(SegmentHeader& header) noexcept;
-    void get_pages(platform::SharedMemory& memory, const SegmentHeader& used) noexcept;
     void part_from_parent() noexcept;
     bool part_in_place() noexcept;
     void renumber_thread(SegmentHeader& header) noexcept;
