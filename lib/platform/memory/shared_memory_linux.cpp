@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <utility>
 
@@ -90,11 +91,13 @@ int create_file(const char* path, std::size_t bytes) noexcept {
     return create();
 }
 
-/// Returns whether the descriptor still refers to the same file.
-bool is_still_open(const SharedMemory& memory) noexcept {
+/// Returns whether the descriptor still refers to the same file; `if_unknown` if the system refuses
+/// to tell.
+bool is_still_open(const SharedMemory& memory, bool if_unknown = false) noexcept {
     struct stat status {};
-    return memory.file >= 0 && fstat(memory.file, &status) == 0 && status.st_dev == memory.device &&
-           status.st_ino == memory.inode;
+    if (memory.file < 0) return false;
+    if (fstat(memory.file, &status) != 0) return if_unknown && errno != EBADF;
+    return status.st_dev == memory.device && status.st_ino == memory.inode;
 }
 
 /// Returns the number of the process's name space; 0 if it is unknown.
@@ -156,7 +159,7 @@ void remove_shared_file(const char* folder, const SharedMemory& memory) noexcept
 
 void close_shared_memory(const SharedMemory& memory) noexcept {
     const SystemCalls system_calls;
-    if (is_still_open(memory)) ::close(memory.file);
+    if (is_still_open(memory, true)) ::close(memory.file);
 }
 
 bool replace_mapping(void* address, void* by, std::size_t bytes) noexcept {
