@@ -46,7 +46,10 @@ extern "C" {
 
 TENSORPOOL_API int posix_memalign(void** to, std::size_t alignment, std::size_t bytes) noexcept {
     if (!std::has_single_bit(alignment) || alignment < sizeof(void*)) return EINVAL;
-    return interpose::allocate_aligned(to, alignment, bytes, interpose::AllocatedBy::malloc);
+    const int error =
+        interpose::allocate_aligned(to, alignment, bytes, interpose::AllocatedBy::malloc);
+    if (error != 0) errno = error;  // programs rely on it, since the C library does the same
+    return error;
 }
 
 TENSORPOOL_API void* memalign(std::size_t alignment, std::size_t bytes) noexcept {

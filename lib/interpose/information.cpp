@@ -1,6 +1,8 @@
 // The functions with which a program looks at the C library's memory or has it given back. What the
 // pool has is added.
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -17,6 +19,19 @@ constinit Next<int (*)(std::size_t)> next_malloc_trim{"malloc_trim"};
 constinit Next<int (*)(int, std::FILE*)> next_malloc_info{"malloc_info"};
 constinit Next<void (*)()> next_malloc_stats{"malloc_stats"};
 constinit Next<struct mallinfo2 (*)()> next_mallinfo2{"mallinfo2"};
+
+/// As long as it exists, this thread is not cancelled: writing to a stream would end it inside of
+/// functions that cannot be left.
+class WithoutCancellation {
+public:
+    WithoutCancellation() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
+    ~WithoutCancellation() { pthread_setcancelstate(former_, nullptr); }
+    WithoutCancellation(const WithoutCancellation&) = delete;
+    WithoutCancellation& operator=(const WithoutCancellation&) = delete;
+
+private:
+    int former_ = 0;
+};
 
 /// Bytes of the global pool; 0 before its first use.
 struct InPool {
@@ -106,6 +121,7 @@ TENSORPOOL_API struct mallinfo mallinfo() noexcept {
 }
 
 TENSORPOOL_API void malloc_stats() noexcept {
+    const interpose::WithoutCancellation without_cancellation;
     const interpose::InPool pool = interpose::look_at_pool();
     interpose::next_malloc_stats.get()();
     std::fprintf(stderr,
@@ -115,6 +131,7 @@ TENSORPOOL_API void malloc_stats() noexcept {
 }
 
 TENSORPOOL_API int malloc_info(int options, std::FILE* to) noexcept {
+    const interpose::WithoutCancellation without_cancellation;
     return interpose::write_info(options, to);
 }
 }

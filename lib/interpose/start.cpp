@@ -4,6 +4,13 @@
 #include "platform/process/fork_handlers.hpp"
 #include "platform/tools/memory_tools.hpp"
 
+// The lock of the C library's list of streams. A thread may lock it again while it holds it.
+extern "C" {
+[[gnu::weak]] void _IO_list_lock() noexcept;
+[[gnu::weak]] void _IO_list_unlock() noexcept;
+[[gnu::weak]] void _IO_list_resetlock() noexcept;
+}
+
 namespace tensorpool::interpose {
 
 constinit thread_local unsigned visits [[gnu::tls_model("initial-exec")]] = 0;
@@ -39,6 +46,23 @@ namespace {
 // Around a fork, this thread holds the pool's locks, and handlers of other libraries may run and
 // allocate. The next allocator serves these requests.
 //
+// After these handlers, fork takes the lock of the list of streams. Its holder may wait for a
+// stream, whose holder may wait for the pool, as in getline beside fflush(NULL). So the lock of the
+// list is taken before those of the pool.
+void before_fork() {
+    if (_IO_list_unlock != nullptr && _IO_list_resetlock != nullptr) _IO_list_lock();
+    enter_pool();
+}
+void after_fork_in_parent() {
+    leave_pool();
+    if (_IO_list_unlock != nullptr && _IO_list_resetlock != nullptr) _IO_list_unlock();
+}
+void after_fork_in_child() {
+    leave_pool();
+    // In a child with several threads before, fork has done so.
+    if (_IO_list_unlock != nullptr && _IO_list_resetlock != nullptr) _IO_list_resetlock();
+}
+
 // A memory tool watches the allocator behind this one better than a pool: blocks that are freed
 // stay unused there for a while. So the pool serves nothing.
 bool start() {
@@ -50,8 +74,8 @@ bool start() {
     hardened.store(is_hardened_by_environment(), std::memory_order_relaxed);
     const std::size_t minimum = minimum_from_environment();
     detail::GlobalPool::serve_malloc(minimum);
-    const bool watches_forks = platform::set_fork_handlers(platform::ForkStage::allocator,
-                                                           enter_pool, leave_pool, leave_pool);
+    const bool watches_forks = platform::set_fork_handlers(
+        platform::ForkStage::allocator, before_fork, after_fork_in_parent, after_fork_in_child);
     if (watches_forks) {
         minimum_bytes.store(minimum, std::memory_order_relaxed);
     }

@@ -181,7 +181,7 @@ void try_errors() {
         expect(posix_memalign(&p, alignment, 100) == EINVAL && p == kept, "EINVAL", alignment);
     }
     errno = 0;
-    expect(posix_memalign(&p, 64, half) == ENOMEM && p == kept && errno == 0, "ENOMEM");
+    expect(posix_memalign(&p, 64, half) == ENOMEM && p == kept && errno == ENOMEM, "ENOMEM");
     // Rounds up like the C library of Debian 12.
     void* const rounded = memalign(hidden(48UL), 100'000);
     expect(reinterpret_cast<std::uintptr_t>(rounded) % 64 == 0,

@@ -1,8 +1,12 @@
 // What the C library's functions say about memory of the pool, and that malloc_trim gives it back.
 
+#include <fcntl.h>
 #include <malloc.h>
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <vector>
 
 #include "interpose/interposed.hpp"
@@ -32,6 +36,36 @@ std::string info_text() {
     return copy;
 }
 
+/// Writes what malloc_stats says to nowhere, until it is cancelled.
+void cancel_statistics() {
+    const int errors = dup(2);
+    const int nowhere = open("/dev/null", O_WRONLY);
+    dup2(nowhere, 2);
+    static std::atomic<bool> has_begun;
+    for (int turn = 0; turn != 50; ++turn) {
+        has_begun = false;
+        pthread_t thread{};
+        pthread_create(
+            &thread, nullptr,
+            [](void*) -> void* {
+                for (;; pthread_testcancel()) {
+                    malloc_stats();
+                    has_begun = true;
+                }
+            },
+            nullptr);
+        while (!has_begun) sched_yield();
+        pthread_cancel(thread);
+        void* result = nullptr;
+        pthread_join(thread, &result);
+        expect(result == PTHREAD_CANCELED, "a thread that was cancelled");
+        malloc_stats();
+    }
+    dup2(errors, 2);
+    close(errors);
+    close(nowhere);
+}
+
 }  // namespace
 
 int main() {
@@ -57,5 +91,6 @@ int main() {
     expect(malloc_trim(0) == 1, "memory was given back");
     expect(resident_bytes() + 200 * mib < resident, "200 MiB less", resident_bytes());
     malloc_stats();
+    cancel_statistics();
     return failures;
 }
