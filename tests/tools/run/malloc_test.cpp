@@ -40,6 +40,9 @@ TEST(MallocPart, AStaticProgramIsReportedAndRuns) {
     EXPECT_EQ(result.exit_code, 0);
     EXPECT_TRUE(has(result.errors, "malloc   not enabled: ")) << result.errors;
     EXPECT_TRUE(has(result.errors, "is statically linked")) << result.errors;
+    const ProgramResult with_minimum =
+        ran({"--interpose-min", "1", "--", TENSORPOOL_STATIC_SUBJECT, "1000000"});
+    EXPECT_EQ(with_minimum.exit_code, 0) << with_minimum.errors;
     const ProgramResult refused =
         ran({"--with", "malloc", "--", TENSORPOOL_STATIC_SUBJECT, "9999999999999999"});
     EXPECT_EQ(refused.exit_code, 125);

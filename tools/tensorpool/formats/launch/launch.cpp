@@ -435,7 +435,9 @@ Launch::Launch(const Arguments& arguments) : arguments_(arguments) {
     paths_ = find_part_paths();
     parts_ = plan_parts(arguments.with, paths_, file_);
     if (file_.empty()) throw cannot_run(arguments.program.front(), ENOENT);
-    if (!arguments.interpose_min.empty() && !is_put(parts_, Part::malloc)) {
+    const bool has_malloc =
+        std::ranges::find(parts_, Part::malloc, &PlannedPart::part) != parts_.end();
+    if (!arguments.interpose_min.empty() && !has_malloc) {
         throw CommandError(wrong_usage, "run: --interpose-min needs the part malloc");
     }
     check_budgets(arguments.budget);
