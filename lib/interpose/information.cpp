@@ -20,8 +20,8 @@ constinit Next<int (*)(int, std::FILE*)> next_malloc_info{"malloc_info"};
 constinit Next<void (*)()> next_malloc_stats{"malloc_stats"};
 constinit Next<struct mallinfo2 (*)()> next_mallinfo2{"mallinfo2"};
 
-/// As long as it exists, this thread is not cancelled: writing to a stream would end it inside of
-/// functions that cannot be left.
+/// As long as it exists, this thread is not cancelled. A thread that is cancelled while it writes
+/// to a stream unwinds its stack, which ends the program in functions that are noexcept.
 class WithoutCancellation {
 public:
     WithoutCancellation() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }

@@ -49,18 +49,21 @@ namespace {
 // After these handlers, fork takes the lock of the list of streams. Its holder may wait for a
 // stream, whose holder may wait for the pool, as in getline beside fflush(NULL). So the lock of the
 // list is taken before those of the pool.
+bool has_list_lock() noexcept {
+    return _IO_list_lock != nullptr && _IO_list_unlock != nullptr && _IO_list_resetlock != nullptr;
+}
 void before_fork() {
-    if (_IO_list_unlock != nullptr && _IO_list_resetlock != nullptr) _IO_list_lock();
+    if (has_list_lock()) _IO_list_lock();
     enter_pool();
 }
 void after_fork_in_parent() {
     leave_pool();
-    if (_IO_list_unlock != nullptr && _IO_list_resetlock != nullptr) _IO_list_unlock();
+    if (has_list_lock()) _IO_list_unlock();
 }
 void after_fork_in_child() {
     leave_pool();
     // In a child with several threads before, fork has done so.
-    if (_IO_list_unlock != nullptr && _IO_list_resetlock != nullptr) _IO_list_resetlock();
+    if (has_list_lock()) _IO_list_resetlock();
 }
 
 // A memory tool watches the allocator behind this one better than a pool: blocks that are freed

@@ -11,9 +11,12 @@ bool has_our_layout(const SegmentHeader& header) noexcept {
     bool fits = read(header.bytes) == segment_bytes && read(header.header_bytes) == header_bytes;
     for_each_first_kind([&]<class Record>() {
         const Region& region = header.region<Record>();
+        const bool is_whole = read(region.record_count) == count_of<Record>;
+        const bool may_be_cut =
+            offset_of<Record> + sizeof(Record) * count_of<Record> > small_segment_bytes;
         fits = fits && read(region.offset) == offset_of<Record> &&
                read(region.record_bytes) == sizeof(Record) &&
-               read(region.record_count) <= count_of<Record> &&
+               (is_whole || (may_be_cut && read(region.record_count) < count_of<Record>)) &&
                read(region.used) <= read(region.record_count);
     });
     return fits;

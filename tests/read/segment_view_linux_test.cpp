@@ -98,9 +98,10 @@ TEST_P(SegmentViewOf, UninitializedSegmentIsNoSegment) {
     EXPECT_EQ(failure(), AttachFailure::no_segment);
 }
 
-// A process under a limit of addresses has room for fewer records.
-TEST_P(SegmentViewOf, MayHaveFewerRecordsOfTheFirstKindsButNotMoreNorFewerThanAreUsed) {
-    Region& region = segment.header().region<PoolRecord>();
+// A process under a small limit of addresses has room for fewer sets of counters.
+TEST_P(SegmentViewOf, MayHaveFewerCountersButNotMoreNorFewerThanAreUsed) {
+    segment.add_counters(4, 1000);
+    Region& region = segment.header().region<CountersRecord>();
     const std::uint64_t right = region.record_count;
     put(region.record_count, right - 1);
     SegmentView view(segment.open());
@@ -116,8 +117,10 @@ TEST_P(SegmentViewOf, EveryLayoutValueIsChecked) {
     Counter* const numbers[] = {&header.bytes,
                                 &header.header_bytes,
                                 &header.region<EntryRecord>().offset,
+                                &header.region<EntryRecord>().record_count,
                                 &header.region<ScopeRecord>().offset,
                                 &header.region<ScopeRecord>().record_bytes,
+                                &header.region<PoolRecord>().record_count,
                                 &header.region<PoolRecord>().offset,
                                 &header.region<ArenaRecord>().record_bytes,
                                 &header.region<ArenaRecord>().offset,

@@ -466,7 +466,7 @@ void Segment::before_fork() noexcept {
     mutex_.lock();
     forking_thread_ = platform::current_thread_id();
     if (memory_.used().file < 0) return;
-    of_child_ = memory_.get_for_child();
+    of_child_ = memory_.get_without_path();
     get_pages(memory_, of_child_, *header());
     if (of_child_.address != nullptr) {
         copy_used(kinds(), static_cast<std::byte*>(of_child_.address), *header());

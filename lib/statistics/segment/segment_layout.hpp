@@ -33,6 +33,8 @@ using detail::Counter;
 inline constexpr std::uint64_t segment_magic = 0x6c6f6f70726f736e;  // "nsorpool" in memory
 inline constexpr std::uint64_t segment_version = 11;
 inline constexpr std::size_t segment_bytes = std::size_t{20} << 20;
+/// How much a process maps under a small limit of addresses. Records behind this have no room.
+inline constexpr std::size_t small_segment_bytes = std::size_t{4} << 20;
 
 /// Up to 47 bytes of UTF-8, followed by zeros. Stored as words, so that it can be read while it is
 /// written.

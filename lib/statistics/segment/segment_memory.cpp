@@ -17,7 +17,7 @@ namespace {
 /// take more than a twentieth, what has the records of all pools and of two thousand threads.
 std::size_t bytes_to_map() noexcept {
     const bool is_small = platform::available_address_space() / 20 < segment_bytes;
-    return is_small ? std::size_t{4} << 20 : segment_bytes;
+    return is_small ? small_segment_bytes : segment_bytes;
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ platform::SharedMemory SegmentMemory::get() noexcept {
             sharing_ = Sharing::memfd;
         }
     }
-    return memory.address != nullptr ? memory : get_for_child();
+    return memory.address != nullptr ? memory : get_without_path();
 }
 
-platform::SharedMemory SegmentMemory::get_for_child() noexcept {
+platform::SharedMemory SegmentMemory::get_without_path() noexcept {
     platform::SharedMemory memory;
     if (sharing_ == Sharing::memfd)
         memory = cut(platform::share_memory("tensorpool", segment_bytes));

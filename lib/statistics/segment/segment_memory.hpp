@@ -19,10 +19,10 @@ public:
     /// Replaces memory that `get` returned, but whose pages the system cannot provide, by private
     /// memory.
     platform::SharedMemory get_private_instead(const platform::SharedMemory& given) noexcept;
-    /// Returns zeroed memory for the child of a fork, made by its parent; a null address if the
-    /// system has none. It is private memory if `has_path`: the child then makes the file itself,
-    /// whose name is its number.
-    platform::SharedMemory get_for_child() noexcept;
+    /// Returns zeroed memory that is no file with a path; a null address if the system has no
+    /// memory. Before a fork, the parent calls it for the child. If `has_path`, it is private
+    /// memory, because the child makes its file itself, whose name is its number.
+    platform::SharedMemory get_without_path() noexcept;
     bool has_path() const noexcept { return sharing_ == Sharing::folder; }
     /// Sets the memory that is now the segment. Its file, if it has a path, is removed at exit.
     void use(const platform::SharedMemory& memory) noexcept;
