@@ -1,8 +1,6 @@
 // The functions with which a program looks at the C library's memory or has it given back. What the
 // pool has is added.
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <climits>
 #include <cstdio>
@@ -11,6 +9,7 @@
 
 #include "interpose/blocks_of_pool.hpp"
 #include "interpose/next_call.hpp"
+#include "platform/threads/without_cancellation.hpp"
 
 namespace tensorpool::interpose {
 namespace {
@@ -19,19 +18,6 @@ constinit Next<int (*)(std::size_t)> next_malloc_trim{"malloc_trim"};
 constinit Next<int (*)(int, std::FILE*)> next_malloc_info{"malloc_info"};
 constinit Next<void (*)()> next_malloc_stats{"malloc_stats"};
 constinit Next<struct mallinfo2 (*)()> next_mallinfo2{"mallinfo2"};
-
-/// As long as it exists, this thread is not cancelled. A thread that is cancelled while it writes
-/// to a stream unwinds its stack, which ends the program in functions that are noexcept.
-class WithoutCancellation {
-public:
-    WithoutCancellation() noexcept { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &former_); }
-    ~WithoutCancellation() { pthread_setcancelstate(former_, nullptr); }
-    WithoutCancellation(const WithoutCancellation&) = delete;
-    WithoutCancellation& operator=(const WithoutCancellation&) = delete;
-
-private:
-    int former_ = 0;
-};
 
 /// Bytes of the global pool; 0 before its first use.
 struct InPool {
@@ -121,7 +107,7 @@ TENSORPOOL_API struct mallinfo mallinfo() noexcept {
 }
 
 TENSORPOOL_API void malloc_stats() noexcept {
-    const interpose::WithoutCancellation without_cancellation;
+    const tensorpool::platform::WithoutCancellation without_cancellation;
     const interpose::InPool pool = interpose::look_at_pool();
     interpose::next_malloc_stats.get()();
     std::fprintf(stderr,
@@ -131,7 +117,7 @@ TENSORPOOL_API void malloc_stats() noexcept {
 }
 
 TENSORPOOL_API int malloc_info(int options, std::FILE* to) noexcept {
-    const interpose::WithoutCancellation without_cancellation;
+    const tensorpool::platform::WithoutCancellation without_cancellation;
     return interpose::write_info(options, to);
 }
 }
