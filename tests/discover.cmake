@@ -5,6 +5,8 @@
 # types of a suite are part of it. A test is skipped if all of its cases are. Long ones have a COST, so that they begin
 # first.
 #
+# What TENSORPOOL_WITHOUT_<PREFIX> names, a list of GoogleTest's patterns, is left out.
+#
 # Suites in TENSORPOOL_MEMORY, TENSORPOOL_PROCESSORS or TENSORPOOL_DISK, as PREFIX.SUITE, take much of that resource of
 # the machine. They get its RESOURCE_LOCK, as other tests do: of those that have it, ctest runs one at a time.
 set(TENSORPOOL_LIST_SUITES ${CMAKE_CURRENT_LIST_DIR}/list_suites.cmake)
@@ -13,6 +15,7 @@ function(tensorpool_discover_tests program prefix)
   target_precompile_headers(${program} REUSE_FROM test_headers)
   tensorpool_unity(${program} ALONE ${TENSORPOOL_TESTS_ALONE})
   list(APPEND discover_CASES ${TENSORPOOL_CASES_${prefix}})
+  list(JOIN TENSORPOOL_WITHOUT_${prefix} ":" without)
   set(properties TIMEOUT 300 ${discover_UNPARSED_ARGUMENTS})
   set(list ${CMAKE_CURRENT_BINARY_DIR}/${program}_suites.cmake)
   set(folder ${CMAKE_CURRENT_BINARY_DIR})
@@ -23,7 +26,7 @@ function(tensorpool_discover_tests program prefix)
   endif()
   add_custom_command(TARGET ${program} POST_BUILD BYPRODUCTS ${list}
     COMMAND ${CMAKE_COMMAND} -DPROGRAM=$<TARGET_FILE:${program}> -DPREFIX=${prefix} -DLIST=${list}
-            "-DPREFIXES=${discover_PREFIXES}" "-DCASES=${discover_CASES}" "-DPROPERTIES=${properties}"
+            "-DPREFIXES=${discover_PREFIXES}" "-DCASES=${discover_CASES}" "-DWITHOUT=${without}" "-DPROPERTIES=${properties}"
             "-DMEMORY=${TENSORPOOL_MEMORY}" "-DPROCESSORS=${TENSORPOOL_PROCESSORS}" "-DDISK=${TENSORPOOL_DISK}"
             -DFOLDER=${folder} -P ${TENSORPOOL_LIST_SUITES}
     VERBATIM)

@@ -1,8 +1,11 @@
 # Writes LIST, a file for ctest with a test for each suite of PROGRAM, and for each case of the suites CASES.
 # Their names start with PREFIX, or by PREFIXES, a list of FOLDER=PREFIX, with that of the folder of their source.
-# Suites in the lists MEMORY, PROCESSORS and DISK get the lock of that name.
+# WITHOUT, as in GoogleTest's filters, is left out. Suites in the lists MEMORY, PROCESSORS and DISK get the lock of that name.
 cmake_minimum_required(VERSION 3.25)
-execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_output=json:${LIST}.json TIMEOUT 60
+if(WITHOUT)
+  string(PREPEND WITHOUT "-")
+endif()
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=*${WITHOUT} --gtest_output=json:${LIST}.json TIMEOUT 60
                 RESULT_VARIABLE failed OUTPUT_VARIABLE output ERROR_VARIABLE output)
 if(failed)
   message(FATAL_ERROR "${PROGRAM} --gtest_list_tests failed with ${failed}:\n${output}")
@@ -16,7 +19,7 @@ function(add name filter)
   if(PREFIXES)
     set(prefix ${prefix_of_${suite}})
   endif()
-  string(APPEND text "add_test([==[${prefix}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}]==])\n"
+  string(APPEND text "add_test([==[${prefix}.${name}]==] [==[${PROGRAM}]==] [==[--gtest_filter=${filter}${WITHOUT}]==])\n"
          "set_tests_properties([==[${prefix}.${name}]==] PROPERTIES WORKING_DIRECTORY [==[${FOLDER}]==]\n"
          "  SKIP_REGULAR_EXPRESSION [==[${all_skipped}]==]")
   foreach(word IN LISTS PROPERTIES)

@@ -22,7 +22,8 @@ struct StashedMapOptions {
     /// to rest. nullptr: none. It may end before the map.
     Budget* budget = nullptr;
     /// The pool that compressed bytes and restored tensors are allocated from, which must outlive
-    /// the map. nullptr: a pool of the map's own, which charges `budget`.
+    /// the map. nullptr: a pool of the map's own, which charges `budget`. If both are given, the
+    /// pool must charge the budget, or one below it.
     MemoryPool* pool = nullptr;
     /// The most bytes of tensors in memory. Pinned tensors may exceed it. 0: no limit of its own.
     std::size_t memory_bytes = 0;
@@ -208,8 +209,8 @@ template <class Key, class Hash = std::hash<Key>, class Equal = std::equal_to<Ke
 class StashedMap : public StashedMapBase {
 public:
     /// Makes an empty map. Throws std::invalid_argument for a limit above 2^60, which a negative
-    /// number becomes, and for `compressed_bytes` without a folder; AllocationError or
-    /// std::bad_alloc if there is no memory.
+    /// number becomes, for `compressed_bytes` without a folder, and for a pool that does not charge
+    /// the budget; AllocationError or std::bad_alloc if there is no memory.
     explicit StashedMap(StashedMapOptions options = {})
         : StashedMapBase(std::move(options), &are_equal) {}
     /// Drops all tensors. Those that are pinned exist until their last pin ends.

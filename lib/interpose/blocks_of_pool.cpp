@@ -29,6 +29,12 @@ bool is_known(AllocatedBy by) noexcept {
     return by == AllocatedBy::malloc || has_own_operators();
 }
 
+/// Whether the pool does not even try: inside one of its calls, and for a size that no process has
+/// addresses for, which the next allocator refuses at once. The pool would look for memory first.
+bool is_for_next(std::size_t bytes) noexcept {
+    return is_inside_pool() || bytes > addresses_of_process;
+}
+
 void* record(void* block, AllocatedBy by) noexcept {
     if (is_hardened() && is_known(by)) detail::record_allocated_by(block, by);
     return block;
@@ -47,7 +53,7 @@ void* allocate_behind(std::size_t bytes) noexcept {
 }
 
 void* allocate_slowly(std::size_t bytes, AllocatedBy by) noexcept {
-    if (is_inside_pool()) [[unlikely]]
+    if (is_for_next(bytes)) [[unlikely]]
         return next_malloc(bytes);
     const Visit visit;
     const auto [block, is_limited] = GlobalPool::try_allocate(bytes, base::finer_alignment);
@@ -60,7 +66,7 @@ void* allocate_zeroed_in_pool(std::size_t bytes) noexcept {
         void* const block = allocate_in_pool(bytes, AllocatedBy::malloc);
         return block == nullptr ? nullptr : std::memset(block, 0, bytes);
     }
-    if (is_inside_pool()) [[unlikely]]
+    if (is_for_next(bytes)) [[unlikely]]
         return next_calloc(1, bytes);
     const Visit visit;
     const auto [block, is_limited] = GlobalPool::try_allocate_zeroed(bytes);
@@ -69,7 +75,7 @@ void* allocate_zeroed_in_pool(std::size_t bytes) noexcept {
 }
 
 void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, AllocatedBy by) noexcept {
-    if (is_inside_pool()) [[unlikely]]
+    if (is_for_next(bytes)) [[unlikely]]
         return next_aligned(bytes, alignment);
     const Visit visit;
     const auto [block, is_limited] = GlobalPool::try_allocate(bytes, alignment);

@@ -10,6 +10,9 @@
 /// loader itself makes in most cases.
 namespace tensorpool::interpose {
 
+/// No process has more addresses, in bytes.
+inline constexpr std::size_t addresses_of_process = std::size_t{1} << 47;
+
 /// Called if the next allocator refused a request: gives the free memory of all pools back to the
 /// system. Returns whether there was any, so that the same request may succeed.
 bool gave_memory_back() noexcept;
@@ -17,9 +20,8 @@ bool gave_memory_back() noexcept;
 /// Returns the block that `request()` gets, or gets after the pools gave their free memory back.
 template <class Request>
 void* next_block(std::size_t bytes, Request request) noexcept {
-    constexpr std::size_t max_bytes = std::size_t{1} << 47;  // the addresses of a process
     void* const block = request();
-    if (block == nullptr && bytes - 1 < max_bytes && gave_memory_back()) [[unlikely]]
+    if (block == nullptr && bytes - 1 < addresses_of_process && gave_memory_back()) [[unlikely]]
         return request();
     return block;
 }

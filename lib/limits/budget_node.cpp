@@ -56,6 +56,7 @@ std::size_t give_of_holders(Lack& lack) noexcept {
 constexpr Rung holders{"holders of budgets", give_of_holders};
 constinit Ladder the_ladder(holders);
 
+constexpr unsigned max_believed = 8;
 constexpr std::size_t max_children = 3;
 constexpr std::size_t max_holders = 3;
 
@@ -152,7 +153,8 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
     const HolderPosition* after = nullptr;
     budget.hold();
     std::size_t given = 0;
-    while (given < bytes && (request == nullptr || !request->fits())) {
+    while (request == nullptr ? given < bytes
+                              : (given < bytes || request->doubts_holders()) && !request->fits()) {
         HolderEntry* const entry = next_holder(budget, after);
         if (entry == nullptr) break;
         if (entry->asked_by != nullptr) {
@@ -161,7 +163,7 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
         }
         asked = entry->position;
         after = &asked;
-        given += ask(budget, *entry, bytes - given, lock);
+        given += ask(budget, *entry, given < bytes ? bytes - given : bytes, lock);
     }
     budget.counters.count(&statistics::BudgetTotals::reclaimed_bytes, given);
     budget.let_go_locked();
@@ -237,7 +239,15 @@ bool BudgetRequest::may_retry() noexcept {
     // What holders gave to another request, or a refund, may be enough. If it was, but another
     // request was faster, holders may have more.
     const std::lock_guard guard(budgets().mutex);
-    if (given != 0 || has_fitted_ || fits()) return true;
+    if (has_fitted_ || fits()) return true;
+    // A holder may say what it did not give, and would be asked for ever: without a lower charge,
+    // it is believed some times. The request's own pool may keep what was given, or another request
+    // may have taken it.
+    const std::size_t charge = refused_by->counters.in_use();
+    if (given != 0 && (charge < lowest_charge_ || ++believed_ <= max_believed)) {
+        lowest_charge_ = std::min(lowest_charge_, charge);
+        return true;
+    }
     refused_by_ = refused_by;
     refused_by->counters.count(&statistics::BudgetTotals::refusals);
     return false;

@@ -50,6 +50,8 @@ public:
     /// Notes that `needed` bytes could not be charged to `charged`, and which level does not allow
     /// them.
     void refuse(BudgetNode& charged, std::size_t needed) noexcept;
+    /// Returns whether holders said what they did not give: then others are asked too.
+    bool doubts_holders() const noexcept { return believed_ != 0; }
     /// Returns whether the refused charge would fit now. Notes it if so.
     bool fits() noexcept;
 
@@ -59,9 +61,11 @@ private:
     BudgetNode* refused_by_ = nullptr;  // it or one above it
     bool by_soft_ = false;
     std::size_t needed_ = 0;
-    std::size_t missing_ = 0;    // in the budget that refused
-    bool has_fitted_ = false;    // while holders were asked
-    std::size_t reclaimed_ = 0;  // what holders gave for this request
+    std::size_t missing_ = 0;               // in the budget that refused
+    bool has_fitted_ = false;               // while holders were asked
+    std::size_t reclaimed_ = 0;             // what holders gave for this request, as they say
+    std::size_t lowest_charge_ = SIZE_MAX;  // after holders were asked
+    unsigned believed_ = 0;                 // times that holders were, without a lower charge
 };
 
 /// The lines that BudgetRequest::describe adds, for AllocationFailure::details.

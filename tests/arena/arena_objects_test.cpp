@@ -184,6 +184,18 @@ TEST(ArenaObjects, ReleaseFreesHeadersOfTheObjectsThatItEnds) {
     EXPECT_NE(arena.objects()[0].header, nullptr);
 }
 
+TEST(ArenaObjects, HeadersThatNoMemoryHoldsAreRefused) {
+    Arena arena(with_objects());
+    const AllocatedObject kept =
+        arena.allocate_object({.name = "kept", .kind = "tensor", .bytes = 64}, 8);
+    for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 20, std::size_t{1} << 63}) {
+        EXPECT_THROW(arena.allocate_object({.bytes = 1}, bytes), std::bad_alloc) << bytes;
+        EXPECT_THROW(arena.allocate_view(kept.id, 0, {.bytes = 1}, bytes), std::bad_alloc) << bytes;
+    }
+    EXPECT_EQ(names_in(arena), "kept ");
+    EXPECT_EQ(arena.used(), 64U);
+}
+
 TEST(ArenaObjects, ObjectWithoutBytesHasAHeaderAndNoData) {
     Arena arena(with_objects());
     arena.allocate(64);

@@ -44,5 +44,12 @@ int main() {
            after.large.allocations - before.large.allocations);
     expect(after.large.deallocations - before.large.deallocations == 1'000, "1000 frees",
            after.large.deallocations - before.large.deallocations);
+    // No process has addresses for it: the pool does not count a refusal, which takes long.
+    const std::size_t too_large = hidden(std::size_t{1} << 48);
+    expect(std::malloc(too_large) == nullptr, "no block");
+    expect(std::calloc(too_large, 1) == nullptr, "no block");
+    expect(aligned_alloc(64, too_large) == nullptr, "no block");
+    expect(pool.statistics().failures == after.failures, "no failure of the pool",
+           pool.statistics().failures);
     return failures == 0 ? 0 : 1;
 }

@@ -160,6 +160,37 @@ TEST(BudgetHolders, AreNotAskedForWhatCannotFit) {
     EXPECT_EQ(holder.asked, 1);
 }
 
+/// Reports that it gave what it keeps.
+struct BoastfulHolder : MemoryHolder {
+    std::size_t available() const noexcept override { return 1000; }
+    std::size_t give(std::size_t bytes) noexcept override {
+        ++asked;
+        return bytes;
+    }
+    int asked = 0;
+};
+
+TEST(BudgetHolders, ThatGiveLessThanTheySayAreAskedAFewTimesOnly) {
+    Budget budget("cache", {.hard = 100});
+    BoastfulHolder holder;
+    const HolderRegistration registration = budget.add_holder(holder);
+    const testing::Charged charged(budget, 60);
+    EXPECT_THROW(testing::Charged(budget, 60), AllocationError);
+    EXPECT_GE(holder.asked, 1);
+    EXPECT_LE(holder.asked, 20);
+    EXPECT_EQ(budget.in_use(), 60U);
+}
+
+TEST(BudgetHolders, ThatGiveLessThanTheySayDoNotKeepOthersFromBeingAsked) {
+    Budget budget("cache", {.hard = 100});
+    BoastfulHolder boastful;
+    const HolderRegistration registration = budget.add_holder(boastful, {.priority = -1});
+    ChargeHolder holder(budget, 60);
+    const testing::Charged charged(budget, 60);
+    EXPECT_EQ(holder.asked, 1);
+    EXPECT_EQ(budget.in_use(), 60U);
+}
+
 TEST(BudgetHolders, MayAllocateWhileTheyGive) {
     Budget budget("cache", {.hard = 100});
     ChargeHolder holder(budget, 100);

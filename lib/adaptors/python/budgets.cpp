@@ -1,11 +1,17 @@
+#include "adaptors/python/context_budgets.hpp"
 #include "adaptors/python/module_part.hpp"
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include <tensorpool/budget.hpp>
 
 namespace tensorpool::python {
+
+constinit std::atomic<bool> any_budget_was_entered = false;
+
 namespace {
 
 namespace py = pybind11;
@@ -28,22 +34,160 @@ void set_limits(Budget& budget, std::size_t hard, std::size_t soft) {
     budget.set_limits({.soft = soft, .hard = hard});
 }
 
-/// A BudgetScope that begins at construction and ends by a call on the same thread. If that never
-/// comes, as when a thread ends inside its `with` block, the scope is left as it is: the garbage
-/// collector may destroy this object on another thread.
-class OpenBudgetScope {
+/// A `with` block of a Budget of the package, which must not keep that object alive: its limits end
+/// with it. The block is open until `end`, which any thread may call, in any order of blocks.
+class OpenBudget {
 public:
-    explicit OpenBudgetScope(Budget& budget) : scope_(new std::optional<BudgetScope>) {
-        scope_->emplace(budget);
+    OpenBudget(const py::object& owner, std::shared_ptr<OpenBudget> outer)
+        : owner_(owner), outer_(std::move(outer)) {}
+
+    /// The object of the package, or None if it has ended.
+    py::object owner() const { return owner_(); }
+    bool is_open() const { return is_open_ && !owner().is_none(); }
+    void end() noexcept {
+        is_open_ = false;
+        changes.fetch_add(1, std::memory_order_relaxed);
     }
-    void end() {
-        delete scope_;
-        scope_ = nullptr;
+    const std::shared_ptr<OpenBudget>& outer() const noexcept { return outer_; }
+    std::uint64_t id() const noexcept { return id_; }
+    bool is_of_this_thread() const noexcept { return thread_ == PyThread_get_thread_ident(); }
+
+    /// Counts ends. Relaxed: a thread follows its own ends, others at some time.
+    static inline constinit std::atomic<std::uint64_t> changes = 0;
+
+private:
+    static inline constinit std::atomic<std::uint64_t> last_id = 0;
+
+    py::weakref owner_;
+    std::shared_ptr<OpenBudget> outer_;
+    std::uint64_t id_ = ++last_id;
+    unsigned long thread_ = PyThread_get_thread_ident();
+    bool is_open_ = true;
+};
+using OpenBudgetPointer = std::shared_ptr<OpenBudget>;
+
+/// The variable of contexts (PEP 567) whose value is the innermost block.
+PyObject* variable() {
+    static PyObject* const made = PyContextVar_New("tensorpool.budget", Py_None);
+    if (made == nullptr) throw py::error_already_set();
+    return made;
+}
+py::object value_of_context() {
+    PyObject* value = nullptr;
+    if (PyContextVar_Get(variable(), nullptr, &value) != 0) throw py::error_already_set();
+    return py::reinterpret_steal<py::object>(value);
+}
+
+/// Returns the innermost block that is open, from `block` outwards, or nullptr.
+OpenBudgetPointer first_open(OpenBudgetPointer block) {
+    while (block != nullptr && !block->is_open()) block = block->outer();
+    return block;
+}
+OpenBudgetPointer innermost() {
+    const py::object value = value_of_context();
+    return first_open(value.is_none() ? nullptr : value.cast<OpenBudgetPointer>());
+}
+void set_innermost(const OpenBudgetPointer& block) {
+    const py::object value = block == nullptr ? py::none() : py::cast(block);
+    PyObject* const token = PyContextVar_Set(variable(), value.ptr());
+    if (token == nullptr) throw py::error_already_set();
+    Py_DECREF(token);
+}
+
+/// The scopes in which a thread is for the context that it last followed, the innermost last. If
+/// the thread ends in them, they are left as they are.
+class FollowedScopes {
+public:
+    /// Enters the scopes of the present context's open blocks, and leaves all others.
+    void follow() {
+        const py::object value = value_of_context();
+        const std::uint64_t changes = OpenBudget::changes.load(std::memory_order_relaxed);
+        if (value.ptr() == value_ && changes == changes_) [[likely]]
+            return;
+        std::vector<OpenBudgetPointer> wanted;
+        for (OpenBudgetPointer block = innermost(); block != nullptr;
+             block = first_open(block->outer())) {
+            wanted.insert(wanted.begin(), block);
+        }
+        std::size_t same = 0;
+        while (same < wanted.size() && same < scopes_.size() &&
+               wanted[same]->id() == scopes_[same].id) {
+            ++same;
+        }
+        scopes_.reserve(wanted.size());
+        while (scopes_.size() > same) leave_last();
+        for (; same != wanted.size(); ++same) {
+            const OpenBudget& block = *wanted[same];
+            Budget& budget = block.owner().attr("_budget").cast<Budget&>();
+            auto* const scope = new std::optional<BudgetScope>;
+            scope->emplace(budget);
+            scopes_.push_back({block.id(), scope, block.is_of_this_thread()});
+        }
+        held_ = value;
+        value_ = value.ptr();
+        changes_ = changes;
+    }
+
+    /// Leaves the innermost scopes of blocks that began on other threads, which this thread is in
+    /// only during its calls: it may serve another context next.
+    void leave_those_of_others() {
+        while (!scopes_.empty() && !scopes_.back().is_of_this_thread) {
+            leave_last();
+            value_ = nullptr;
+        }
     }
 
 private:
-    std::optional<BudgetScope>* scope_;
+    struct Followed {
+        std::uint64_t id;
+        std::optional<BudgetScope>* scope;
+        bool is_of_this_thread;
+    };
+
+    void leave_last() {
+        delete scopes_.back().scope;
+        scopes_.pop_back();
+    }
+
+    std::vector<Followed> scopes_;
+    py::object held_;  // so that no other object gets its address
+    PyObject* value_ = nullptr;
+    std::uint64_t changes_ = 0;
 };
+FollowedScopes& followed_scopes() {
+    static thread_local auto* const scopes = new FollowedScopes;
+    return *scopes;
+}
+
+OpenBudgetPointer enter_budget(const py::object& owner) {
+    auto block = std::make_shared<OpenBudget>(owner, innermost());
+    set_innermost(block);
+    any_budget_was_entered.store(true, std::memory_order_relaxed);
+    followed_scopes().follow();
+    return block;
+}
+
+/// Returns the innermost open block of `owner` in this context, or else None.
+py::object open_block_of(const py::object& owner) {
+    for (OpenBudgetPointer block = innermost(); block != nullptr;
+         block = first_open(block->outer())) {
+        if (block->owner().is(owner)) return py::cast(block);
+    }
+    return py::none();
+}
+
+void leave_budget(OpenBudget& block) {
+    block.end();
+    set_innermost(innermost());
+    followed_scopes().follow();
+    followed_scopes().leave_those_of_others();
+}
+
+/// Returns the Budget of the package whose block is the innermost of this context, or None.
+py::object current_budget() {
+    const OpenBudgetPointer block = innermost();
+    return block == nullptr ? py::none() : block->owner();
+}
 
 const ModulePart part([](py::module_& module) {
     py::class_<Budget>(module, "Budget")
@@ -53,10 +197,29 @@ const ModulePart part([](py::module_& module) {
         .def("set_limits", &set_limits)
         .def("statistics_json",
              [](const Budget& budget) { return py::bytes(to_json(budget.statistics())); });
-    py::class_<OpenBudgetScope>(module, "OpenBudgetScope")
-        .def(py::init<Budget&>())
-        .def("end", &OpenBudgetScope::end);
+    py::class_<OpenBudget, OpenBudgetPointer>(module, "OpenBudget");
+    module.def("enter_budget", enter_budget);
+    module.def("open_block_of", open_block_of);
+    module.def("leave_budget", leave_budget);
+    module.def("current_budget", current_budget);
 });
 
 }  // namespace
+
+bool InContext::follow() noexcept {
+    if (PyGILState_Check() == 0) return false;
+    const py::error_scope pending;
+    try {
+        followed_scopes().follow();
+        return true;
+    } catch (const std::exception&) {  // without memory for it, the thread stays in its scopes
+        return false;
+    }
+}
+
+void InContext::leave() noexcept {
+    const py::error_scope pending;
+    followed_scopes().leave_those_of_others();
+}
+
 }  // namespace tensorpool::python

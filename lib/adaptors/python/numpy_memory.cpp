@@ -1,3 +1,4 @@
+#include "adaptors/python/context_budgets.hpp"
 #include "adaptors/python/module_part.hpp"
 
 #include <algorithm>
@@ -39,15 +40,21 @@ std::size_t at_least_one(std::size_t bytes) noexcept {
     return std::max<std::size_t>(bytes, 1);
 }
 
-constinit thread_local std::array<char, 1792> refusal = {};
+struct Refusal {
+    std::size_t bytes = 0;
+    std::array<char, 1792> text = {};
+};
+constinit thread_local Refusal refusal;
 
-/// Returns what `request` returns. If it throws, returns nullptr and keeps the text.
+/// Returns what `request` for so many bytes returns. If it throws, returns nullptr and keeps the
+/// text.
 template <class Request>
-void* keep_refusal(Request request) noexcept {
+void* keep_refusal(std::size_t bytes, Request request) noexcept {
     try {
         return request();
     } catch (const std::exception& error) {
-        std::snprintf(refusal.data(), refusal.size(), "%s", error.what());
+        refusal.bytes = bytes;
+        std::snprintf(refusal.text.data(), refusal.text.size(), "%s", error.what());
         return nullptr;
     }
 }
@@ -58,8 +65,8 @@ void* allocate_slowly(std::size_t bytes) noexcept {
     MemoryPool& pool = get_global_memory_pool();
     const bool huge =
         bytes >= huge_from_bytes && requests_huge_pages.load(std::memory_order_relaxed);
-    if (!huge) return keep_refusal([&] { return pool.allocate_prefaulted(bytes); });
-    void* const block = keep_refusal([&] { return pool.allocate(bytes); });
+    if (!huge) return keep_refusal(bytes, [&] { return pool.allocate_prefaulted(bytes); });
+    void* const block = keep_refusal(bytes, [&] { return pool.allocate(bytes); });
     if (block != nullptr) platform::prefer_huge_pages(block, bytes);
     return block;
 }
@@ -67,6 +74,7 @@ void* allocate_slowly(std::size_t bytes) noexcept {
 // A request for 0 bytes gets a block too.
 void* allocate(void*, std::size_t bytes) noexcept {
     bytes = at_least_one(bytes);
+    const InContext in_context;
     const unsigned bucket = detail::bucket_of(bytes);
     if (bucket < detail::bucket_count) {
         void* const block = detail::first_thread_cache().pop(bucket, bytes);
@@ -83,7 +91,9 @@ void* allocate_zeroed(void*, std::size_t count, std::size_t element_bytes) noexc
     if (__builtin_mul_overflow(count, element_bytes, &bytes)) bytes = SIZE_MAX;
     bytes = at_least_one(bytes);
     if (bytes > detail::largest_block_bytes) {
-        return keep_refusal([&] { return get_global_memory_pool().allocate_zeroed(1, bytes); });
+        const InContext in_context;
+        return keep_refusal(bytes,
+                            [&] { return get_global_memory_pool().allocate_zeroed(1, bytes); });
     }
     void* const block = allocate(nullptr, bytes);
     if (block != nullptr) std::memset(block, 0, bytes);
@@ -92,9 +102,11 @@ void* allocate_zeroed(void*, std::size_t count, std::size_t element_bytes) noexc
 
 // NumPy does not pass the old size, so all usable bytes are kept.
 void* reallocate(void*, void* block, std::size_t bytes) noexcept {
+    const InContext in_context;
     MemoryPool& pool = get_global_memory_pool();
-    return keep_refusal(
-        [&] { return pool.reallocate(block, pool.usable_size(block), at_least_one(bytes)); });
+    return keep_refusal(bytes, [&] {
+        return pool.reallocate(block, pool.usable_size(block), at_least_one(bytes));
+    });
 }
 
 // The size that NumPy passes is not always the requested one: an array resized to no elements
@@ -163,11 +175,13 @@ py::object set_numpy_handler(const py::object& wanted) {
     return owned(PyDataMem_SetHandler(wanted.ptr()));
 }
 
-/// Returns the text of the calling thread's last request that the pool refused, and forgets it.
-py::bytes take_refusal() {
-    const py::bytes text(refusal.data());
-    refusal[0] = '\0';
-    return text;
+/// Returns the text and the bytes of the calling thread's last request that the pool refused, or
+/// an empty text and 0, and forgets it.
+py::tuple take_refusal() {
+    const py::tuple taken = py::make_tuple(py::bytes(refusal.text.data()), refusal.bytes);
+    refusal.bytes = 0;
+    refusal.text[0] = '\0';
+    return taken;
 }
 
 /// Sets whether large arrays that need not be zero request huge pages, as NumPy's own handler does

@@ -75,12 +75,17 @@ class Planned:
                 f"{began}; expected the same thread"
             )
         loops = _open_loops()
-        if loops[-1] is not self:
+        later = loops[loops.index(self) + 1 :]
+        while self in loops:
+            loops.pop()._end()
+        if later and kind is None:  # an exception that leaves the block takes precedence
             raise RuntimeError(
                 f"tensorpool: planned {self.name!r}: an iteration ends before that of "
-                f"{loops[-1].name!r}, which began later; expected the reverse order"
+                f"{later[-1].name!r}, which began later and has ended with it; expected the reverse "
+                "order"
             )
-        loops.pop()
+
+    def _end(self) -> None:
         try:
             self._loop.end()
         finally:

@@ -38,6 +38,19 @@ constexpr std::size_t max_limit = std::size_t{1} << 60;
     throw std::invalid_argument("tensorpool: stashed map '" + map + "': " + problem);
 }
 
+/// Throws if the tensors that the map gives up would not lower what is charged to its budget.
+void check_pool(const StashedMapOptions& options) {
+    const BudgetNode* const budget = BudgetAccess::node_of(options.budget);
+    if (options.pool == nullptr || budget == nullptr) return;
+    const BudgetNode* const charged =
+        detail::PoolAccess::of(*options.pool).parts().heap.options().budget;
+    if (charged != nullptr && charged->is_within(*budget)) return;
+    refuse(options.name, "the pool '" + options.pool->name() + "' " +
+                             (charged == nullptr ? "has no budget" : "has another budget") +
+                             "; expected one that charges '" + options.budget->name() +
+                             "' or a budget below it, or no pool");
+}
+
 StashedMapOptions checked(StashedMapOptions&& options) {
     const auto check = [&](const char* limit, std::size_t bytes) {
         if (bytes <= max_limit) return;
@@ -47,6 +60,7 @@ StashedMapOptions checked(StashedMapOptions&& options) {
     };
     check("memory_bytes", options.memory_bytes);
     check("compressed_bytes", options.compressed_bytes);
+    check_pool(options);
     if (options.compressed_bytes != 0 && options.folder.empty())
         refuse(options.name,
                "compressed_bytes is given without a folder; expected one to spill to");

@@ -1,5 +1,7 @@
 """tensorpool.budget: what is charged, and what is refused."""
 
+import asyncio
+import contextvars
 import gc
 import os
 import threading
@@ -151,6 +153,20 @@ class Refusals(EnabledCase):
                 raise MemoryError("mine")
 
 
+    def test_that_were_handled_are_not_reported(self):
+        with self.assertRaisesRegex(MemoryError, "^GPU: out of memory$"):
+            with tensorpool.budget("loader", "1MiB"):
+                with self.assertRaises(MemoryError):
+                    take(2 * MIB)
+                raise MemoryError("GPU: out of memory")
+
+    def test_of_a_resize_name_the_levels(self):
+        kept = take(MIB)
+        with self.assertRaisesRegex(MemoryError, "refused by 'loader'"):
+            with tensorpool.budget("loader", "2MiB"):
+                kept.resize(3 * MIB, refcheck=False)
+
+
 class Limits(EnabledCase):
     def test_can_be_read_and_changed(self):
         budget = tensorpool.budget("limits", hard="4MiB", soft=MIB)
@@ -202,28 +218,30 @@ class Blocks(EnabledCase):
         self.assertEqual(again.in_use, 2 * MIB)
         del kept, also
 
-    def test_end_in_order_and_on_their_thread(self):
-        outer, inner = tensorpool.budget("outer"), tensorpool.budget("inner")
+    def test_may_end_in_another_order(self):
+        outer, inner = tensorpool.budget("outer", "1MiB"), tensorpool.budget("inner", "2MiB")
         outer.__enter__()
         inner.__enter__()
-        with self.assertRaisesRegex(RuntimeError, "'outer'.*in that of 'inner'"):
-            outer.__exit__(None, None, None)
-        errors = []
+        outer.__exit__(None, None, None)
+        kept = take(MIB + MIB // 2)
+        self.assertEqual((outer.in_use, inner.in_use), (0, kept.size))
+        inner.__exit__(None, None, None)
+        also = take(4 * MIB)
+        self.assertEqual((outer.in_use, inner.in_use), (0, kept.size))
+        del also
 
-        def leave():
-            try:
-                inner.__exit__(None, None, None)
-            except RuntimeError as error:
-                errors.append(str(error))
-
-        thread = threading.Thread(target=leave, name="stranger")
+    def test_may_end_on_another_thread(self):
+        budget = tensorpool.budget("moved", "1MiB")
+        budget.__enter__()
+        thread = threading.Thread(target=budget.__exit__, args=(None, None, None))
         thread.start()
         thread.join()
-        self.assertRegex(errors[0], "ends on thread 'stranger', which is in none")
-        inner.__exit__(None, None, None)
-        outer.__exit__(None, None, None)
-        take(MIB)
-        self.assertEqual(outer.in_use, 0)
+        take(2 * MIB)
+        self.assertEqual(budget.in_use, 0)
+
+    def test_that_have_not_begun_do_not_end(self):
+        with self.assertRaisesRegex(RuntimeError, "'never': a `with` block ends, but none has begun"):
+            tensorpool.budget("never").__exit__(None, None, None)
 
     def test_may_be_left_open_by_a_thread_that_ends(self):
         budget = tensorpool.budget("open")
@@ -245,6 +263,107 @@ class Blocks(EnabledCase):
         gc.collect()
         take(MIB)
         self.assertEqual(budget.in_use, 0)
+
+
+class Contexts(EnabledCase):
+    """Which arrays are charged when a thread goes from one context to another."""
+
+    def test_of_tasks_have_budgets_of_their_own(self):
+        budgets = [tensorpool.budget(name, "8MiB") for name in ("first", "second")]
+        kept = []
+
+        async def work(budget, turns):
+            with budget:
+                for _ in range(turns):
+                    kept.append(take(MIB))
+                    await asyncio.sleep(0)
+
+        async def main():
+            await asyncio.gather(work(budgets[0], 2), work(budgets[1], 3), work(budgets[0], 1))
+
+        asyncio.run(main())
+        self.assertEqual([budget.in_use for budget in budgets], [3 * MIB, 3 * MIB])
+        take(16 * MIB)
+        with tensorpool.budget("later", "32MiB") as later:
+            take(16 * MIB)
+        self.assertIsNone(later.parent)
+        kept.clear()
+        self.assertEqual([budget.in_use for budget in budgets], [0, 0])
+
+    def test_of_tasks_are_inherited(self):
+        async def make():
+            return take(MIB)
+
+        async def main():
+            with tensorpool.budget("above", "8MiB") as above:
+                task = asyncio.create_task(make())
+                thread = asyncio.to_thread(take, MIB)
+                kept = [await task, await thread]
+                self.assertEqual(above.in_use, 2 * MIB)
+                with self.assertRaises(MemoryError):
+                    await asyncio.to_thread(take, 8 * MIB)
+                also = await asyncio.get_running_loop().run_in_executor(None, take, 8 * MIB)
+            self.assertEqual(above.in_use, 2 * MIB)
+            del kept, also
+
+        asyncio.run(main())
+
+    def test_are_refused_by_the_budget_of_their_own_task(self):
+        async def request(name, limit):
+            with tensorpool.budget(name, limit):
+                await asyncio.sleep(0)
+                return take(2 * MIB).size
+
+        async def main():
+            return await asyncio.gather(
+                request("small", "1MiB"), request("large", "4MiB"), return_exceptions=True
+            )
+
+        refused, served = asyncio.run(main())
+        self.assertRegex(str(refused), "refused by 'small'")
+        self.assertEqual(served, 2 * MIB)
+
+    def test_of_generators_end_in_any_order(self):
+        def rows(budget, count):
+            with budget:
+                for _ in range(count):
+                    yield take(MIB)
+
+        budgets = [tensorpool.budget(name) for name in ("short", "long")]
+        short, long = rows(budgets[0], 1), rows(budgets[1], 2)
+        kept = [next(short), next(long)]
+        self.assertIsNone(next(short, None))
+        kept.append(next(long))
+        self.assertEqual([budget.in_use for budget in budgets], [MIB, 2 * MIB])
+        long.close()
+        kept.append(take(MIB))
+        self.assertEqual([budget.in_use for budget in budgets], [MIB, 2 * MIB])
+        kept.clear()
+
+    def test_of_an_asynchronous_generator_may_end_elsewhere(self):
+        budget = tensorpool.budget("rows", "1MiB")
+
+        async def rows():
+            with budget:
+                while True:
+                    yield take(1000)
+
+        async def main():
+            generator = rows()
+            await asyncio.create_task(generator.__anext__())
+            take(2 * MIB)
+            await generator.aclose()
+
+        asyncio.run(main())
+        take(2 * MIB)
+        self.assertLess(budget.in_use, MIB)
+
+    def test_end_with_the_block_that_they_inherited(self):
+        with tensorpool.budget("inherited", "1MiB"):
+            context = contextvars.copy_context()
+            with self.assertRaises(MemoryError):
+                context.run(take, 2 * MIB)
+        self.assertEqual(context.run(take, 2 * MIB).size, 2 * MIB)
 
 
 if __name__ == "__main__":

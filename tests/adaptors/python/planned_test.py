@@ -83,8 +83,10 @@ class Iterations(EnabledCase):
         inner.__enter__()
         with self.assertRaisesRegex(RuntimeError, "ends before that of 'second'"):
             outer.__exit__(None, None, None)
-        inner.__exit__(None, None, None)
-        outer.__exit__(None, None, None)
+        with self.assertRaisesRegex(RuntimeError, "none has begun"):
+            inner.__exit__(None, None, None)
+        with outer, inner:  # nothing is left of the former
+            step()
 
     def test_keep_other_threads_out(self):
         loop = tensorpool.planned("shared by threads")

@@ -58,6 +58,13 @@ protected:
     HostAllocator allocator_{backend_, {DeviceType::cpu, 0}, source_};
 };
 
+TEST(SystemMemorySource, RefusesWhatNoMemoryHolds) {
+    const std::shared_ptr<HostMemorySource> source = system_memory_source();
+    for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 20, std::size_t{1} << 63}) {
+        EXPECT_EQ(source->allocate(bytes, 64), nullptr) << bytes;
+    }
+}
+
 TEST_F(HostAllocatorTest, BlocksAreAlignedAndOfTheRequestedSize) {
     for (const std::size_t bytes : {1u, 100u, 4096u, 1u << 20}) {
         void* const block = allocator_.allocate(bytes);

@@ -19,7 +19,8 @@ namespace {
 using namespace tensorpool::testing;
 
 /// Where a thread's end and a fork are counted: between handlers that were set before the library
-/// set its own, and others that were set after.
+/// set its own, and others that were set after. Of a fork, those of the parent and of the child
+/// count.
 class CountingMeter : public Meter {
 public:
     void begin() override { begin_counting(); }
@@ -39,10 +40,18 @@ public:
         }).join();
     }
     void fork_once() override {
+        int ends[2];
+        if (pipe(ends) != 0) std::abort();
         forking = this;
         const pid_t child = fork();
-        if (child == 0) _exit(0);
+        unsigned long of_child[] = {instructions_, system_calls_};
+        if (child == 0) _exit(write(ends[1], of_child, sizeof of_child) == sizeof of_child ? 0 : 1);
         forking = nullptr;
+        close(ends[1]);
+        if (read(ends[0], of_child, sizeof of_child) != sizeof of_child) std::abort();
+        close(ends[0]);
+        instructions_ += of_child[0];
+        system_calls_ += of_child[1];
         waitpid(child, nullptr, 0);
     }
 
@@ -51,7 +60,7 @@ public:
 
     static void set_first_handlers() {
         pthread_key_create(&first_key, [](void* meter) { meter_at(meter).begin(); });
-        pthread_atfork(end_part, begin_part, nullptr);
+        pthread_atfork(end_part, begin_part, begin_child);
     }
     static void set_last_handlers() {
         // It keeps itself until the last round of handlers.
@@ -60,13 +69,19 @@ public:
             if (++round == PTHREAD_DESTRUCTOR_ITERATIONS) return meter_at(meter).end();
             pthread_setspecific(last_key, meter);
         });
-        pthread_atfork(begin_part, end_part, nullptr);
+        pthread_atfork(begin_part, end_part, end_part);
     }
 
 private:
     static CountingMeter& meter_at(void* meter) { return *static_cast<CountingMeter*>(meter); }
     static void begin_part() {
         if (forking != nullptr) forking->begin();
+    }
+    static void begin_child() {
+        if (forking == nullptr) return;
+        forking->instructions_ = 0;
+        forking->system_calls_ = 0;
+        forking->begin();
     }
     static void end_part() {
         if (forking != nullptr) forking->end();

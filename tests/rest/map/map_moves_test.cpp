@@ -13,6 +13,28 @@ namespace {
 
 constexpr std::size_t MiB = std::size_t{1} << 20;
 
+TEST(StashedMapBudget, ItsPoolMustChargeTheBudget) {
+    Budget process("process");
+    Budget cache(process, "cache", {.hard = 16 * MiB});
+    MemoryPool without({.name = "without"});
+    MemoryPool other({.name = "other", .budget = &process});
+    MemoryPool charged({.name = "charged", .budget = &cache});
+    const auto error_with = [&](MemoryPool& pool) -> std::string {
+        try {
+            const Map map({.name = "kv", .budget = &cache, .pool = &pool});
+            return "";
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+    };
+    EXPECT_EQ(error_with(without),
+              "tensorpool: stashed map 'kv': the pool 'without' has no budget; expected one that "
+              "charges 'cache' or a budget below it, or no pool");
+    EXPECT_NE(error_with(other).find("the pool 'other' has another budget"), std::string::npos);
+    EXPECT_EQ(error_with(charged), "");
+    EXPECT_NO_THROW(Map({.name = "kv", .budget = &process, .pool = &charged}));
+}
+
 TEST(StashedMapBudget, TensorsAndCompressedBytesAreCharged) {
     Budget budget("cache");
     {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
 from dataclasses import dataclass
 
 from . import _tensorpool
@@ -12,16 +11,16 @@ from ._sizes import bytes_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Dict, List, Optional, Tuple, Type, Union
+    from typing import Any, Dict, List, Optional, Type, Union
 
-_of_thread = threading.local()
-
-
-def _open_budgets() -> List[Tuple["Budget", _tensorpool.OpenBudgetScope]]:
-    """Returns the budgets whose `with` blocks the calling thread is in, the innermost last."""
-    if not hasattr(_of_thread, "budgets"):
-        _of_thread.budgets = []
-    return _of_thread.budgets
+def _is_of(error: Optional[BaseException], refused_bytes: int) -> bool:
+    """Returns whether an error is what NumPy raised for the refused request."""
+    if not isinstance(error, MemoryError) or refused_bytes == 0:
+        return False
+    requested = getattr(error, "_total_size", None)  # of the error of a new array
+    if requested is not None:
+        return requested == refused_bytes
+    return str(error) in ("", "cannot allocate memory for array")  # of `resize` and others
 
 
 def _bytes_or_0(size: Union[int, str, None]) -> int:
@@ -39,7 +38,7 @@ class BudgetLimits:
 
 
 class Budget:
-    """A limit for what is allocated in its `with` blocks, on any thread; see `budget`.
+    """A limit for what is allocated in its `with` blocks, in any context; see `budget`.
 
     When the object ends, its limit does too: what is still charged to it remains with its parent.
     """
@@ -59,6 +58,7 @@ class Budget:
         self.parent = parent
         above = None if parent is None else parent._budget
         self._budget = _tensorpool.Budget(above, name, _bytes_or_0(hard), _bytes_or_0(soft))
+        self._blocks: List[_tensorpool.OpenBudget] = []  # that are open, of all contexts
 
     @property
     def in_use(self) -> int:
@@ -85,7 +85,7 @@ class Budget:
 
     def __enter__(self) -> "Budget":
         _tensorpool.take_refusal()  # of before
-        _open_budgets().append((self, _tensorpool.OpenBudgetScope(self._budget)))
+        self._blocks.append(_tensorpool.enter_budget(self))
         return self
 
     def __exit__(
@@ -94,18 +94,17 @@ class Budget:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        opened = _open_budgets()
-        if not opened or opened[-1][0] is not self:
-            found = f"in that of {opened[-1][0].name!r}" if opened else "in none"
+        if not self._blocks:
             raise RuntimeError(
-                f"tensorpool: budget {self.name!r}: its `with` block ends on thread "
-                f"{threading.current_thread().name!r}, which is {found}; expected the innermost "
-                "block of the same thread"
+                f"tensorpool: budget {self.name!r}: a `with` block ends, but none has begun"
             )
-        opened.pop()[1].end()
-        refusal = _tensorpool.take_refusal().decode("utf-8", "replace")
-        if refusal and isinstance(error, MemoryError):
-            raise MemoryError(f"{error}\n{refusal}") from error
+        # An asynchronous generator may end in another context than it began in.
+        block = _tensorpool.open_block_of(self) or self._blocks[-1]
+        self._blocks.remove(block)
+        _tensorpool.leave_budget(block)
+        text, refused_bytes = _tensorpool.take_refusal()
+        if _is_of(error, refused_bytes):
+            raise MemoryError(f"{error}\n{text.decode('utf-8', 'replace')}") from error
 
 
 def budget(
@@ -114,7 +113,7 @@ def budget(
     soft: Union[int, str, None] = None,
     parent: Optional[Budget] = None,
 ) -> Budget:
-    """Returns a new budget, a context manager that limits what the thread allocates from the pool:
+    """Returns a new budget, a context manager that limits what is allocated from the pool in it:
 
         with tensorpool.budget("loader", "2GiB") as loader:
             images = load()             # arrays from the pool, after enable_numpy()
@@ -124,12 +123,18 @@ def budget(
     says for each level what is in use, and what would have let the request fit. Sizes are bytes or
     texts such as "512MiB"; None means no limit.
 
-    The budget of the enclosing `with` block of the thread is the parent, unless another one is given:
-    what is charged to a budget is charged to its parents too. Of nested blocks only the innermost
-    charges. Several threads may be in `with` blocks of one budget, each of which charges it. Raises
-    TypeError or ValueError for limits that are no sizes, and for a soft limit above the hard one.
+    The budget of the enclosing `with` block is the parent, unless another one is given: what is
+    charged to a budget is charged to its parents too. Of nested blocks only the innermost charges.
+    There may be `with` blocks of one budget in several threads and tasks, each of which charges it.
+    Raises TypeError or ValueError for limits that are no sizes, and for a soft limit above the hard
+    one.
+
+    A `with` block belongs to its context (contextvars): to an asyncio task, or to a thread outside
+    of tasks, and to what starts in it with a copy of the context, such as other tasks and
+    `asyncio.to_thread`. Blocks may end in any order, as those of generators do. NumPy's arrays are
+    charged exactly so. What others allocate, such as PyTorch and C code, is charged to the block
+    that the thread was in when it last entered or left one or made an array of NumPy's.
     """
-    opened = _open_budgets()
-    if parent is None and opened:
-        parent = opened[-1][0]
+    if parent is None:
+        parent = _tensorpool.current_budget()
     return Budget(name, hard, soft, parent)
