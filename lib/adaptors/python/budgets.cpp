@@ -66,15 +66,13 @@ private:
 };
 using OpenBudgetPointer = std::shared_ptr<OpenBudget>;
 
-/// The variable of contexts (PEP 567) whose value is the innermost block.
-PyObject* variable() {
-    static PyObject* const made = PyContextVar_New("tensorpool.budget", Py_None);
-    if (made == nullptr) throw py::error_already_set();
-    return made;
-}
+/// The variable of contexts (PEP 567) whose value is the innermost block. It is made with the
+/// module.
+constinit PyObject* variable = nullptr;
+
 py::object value_of_context() {
     PyObject* value = nullptr;
-    if (PyContextVar_Get(variable(), nullptr, &value) != 0) throw py::error_already_set();
+    if (PyContextVar_Get(variable, nullptr, &value) != 0) throw py::error_already_set();
     return py::reinterpret_steal<py::object>(value);
 }
 
@@ -89,7 +87,7 @@ OpenBudgetPointer innermost() {
 }
 void set_innermost(const OpenBudgetPointer& block) {
     const py::object value = block == nullptr ? py::none() : py::cast(block);
-    PyObject* const token = PyContextVar_Set(variable(), value.ptr());
+    PyObject* const token = PyContextVar_Set(variable, value.ptr());
     if (token == nullptr) throw py::error_already_set();
     Py_DECREF(token);
 }
@@ -98,12 +96,16 @@ void set_innermost(const OpenBudgetPointer& block) {
 /// the thread ends in them, they are left as they are.
 class FollowedScopes {
 public:
+    /// Whether the thread is in the scopes for this value of the variable.
+    bool follows(const py::object& value) const noexcept {
+        return value.ptr() == value_ &&
+               changes_ == OpenBudget::changes.load(std::memory_order_relaxed);
+    }
     /// Enters the scopes of the present context's open blocks, and leaves all others.
     void follow() {
         const py::object value = value_of_context();
+        if (follows(value)) return;
         const std::uint64_t changes = OpenBudget::changes.load(std::memory_order_relaxed);
-        if (value.ptr() == value_ && changes == changes_) [[likely]]
-            return;
         std::vector<OpenBudgetPointer> wanted;
         for (OpenBudgetPointer block = innermost(); block != nullptr;
              block = first_open(block->outer())) {
@@ -131,10 +133,14 @@ public:
     /// Leaves the innermost scopes of blocks that began on other threads, which this thread is in
     /// only during its calls: it may serve another context next.
     void leave_those_of_others() {
-        while (!scopes_.empty() && !scopes_.back().is_of_this_thread) {
+        while (is_in_one_of_others()) {
             leave_last();
             value_ = nullptr;
         }
+    }
+
+    bool is_in_one_of_others() const noexcept {
+        return !scopes_.empty() && !scopes_.back().is_of_this_thread;
     }
 
 private:
@@ -154,9 +160,11 @@ private:
     PyObject* value_ = nullptr;
     std::uint64_t changes_ = 0;
 };
+constinit thread_local FollowedScopes* scopes_of_thread = nullptr;
+
 FollowedScopes& followed_scopes() {
-    static thread_local auto* const scopes = new FollowedScopes;
-    return *scopes;
+    if (scopes_of_thread == nullptr) scopes_of_thread = new FollowedScopes;
+    return *scopes_of_thread;
 }
 
 OpenBudgetPointer enter_budget(const py::object& owner) {
@@ -190,6 +198,8 @@ py::object current_budget() {
 }
 
 const ModulePart part([](py::module_& module) {
+    if (variable == nullptr) variable = PyContextVar_New("tensorpool.budget", Py_None);
+    if (variable == nullptr) throw py::error_already_set();
     py::class_<Budget>(module, "Budget")
         .def(py::init(&make_budget))
         .def("in_use", &Budget::in_use)
@@ -208,10 +218,13 @@ const ModulePart part([](py::module_& module) {
 
 bool InContext::follow() noexcept {
     if (PyGILState_Check() == 0) return false;
-    const py::error_scope pending;
     try {
-        followed_scopes().follow();
-        return true;
+        FollowedScopes& scopes = followed_scopes();
+        if (scopes.follows(value_of_context())) [[likely]]
+            return false;
+        const py::error_scope pending;
+        scopes.follow();
+        return scopes.is_in_one_of_others();
     } catch (const std::exception&) {  // without memory for it, the thread stays in its scopes
         return false;
     }

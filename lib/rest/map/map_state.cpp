@@ -40,9 +40,9 @@ constexpr std::size_t max_limit = std::size_t{1} << 60;
 
 /// Throws if the tensors that the map gives up would not lower what is charged to its budget.
 void check_pool(const StashedMapOptions& options) {
-    const BudgetNode* const budget = BudgetAccess::node_of(options.budget);
+    const detail::BudgetNode* const budget = BudgetAccess::node_of(options.budget);
     if (options.pool == nullptr || budget == nullptr) return;
-    const BudgetNode* const charged =
+    const detail::BudgetNode* const charged =
         detail::PoolAccess::of(*options.pool).parts().heap.options().budget;
     if (charged != nullptr && charged->is_within(*budget)) return;
     refuse(options.name, "the pool '" + options.pool->name() + "' " +

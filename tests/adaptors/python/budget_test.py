@@ -224,10 +224,11 @@ class Blocks(EnabledCase):
         inner.__enter__()
         outer.__exit__(None, None, None)
         kept = take(MIB + MIB // 2)
-        self.assertEqual((outer.in_use, inner.in_use), (0, kept.size))
+        self.assertLess(inner.in_use - kept.size, MIB // 4)
         inner.__exit__(None, None, None)
         also = take(4 * MIB)
-        self.assertEqual((outer.in_use, inner.in_use), (0, kept.size))
+        self.assertLess(inner.in_use - kept.size, MIB // 4)
+        self.assertEqual(outer.in_use, 0)
         del also
 
     def test_may_end_on_another_thread(self):
@@ -268,6 +269,12 @@ class Blocks(EnabledCase):
 class Contexts(EnabledCase):
     """Which arrays are charged when a thread goes from one context to another."""
 
+    def assert_charged(self, budgets, sizes):
+        """Small blocks that threads keep are charged too."""
+        for budget, size in zip(budgets, sizes):
+            self.assertGreaterEqual(budget.in_use, size)
+            self.assertLess(budget.in_use - size, MIB // 2)
+
     def test_of_tasks_have_budgets_of_their_own(self):
         budgets = [tensorpool.budget(name, "8MiB") for name in ("first", "second")]
         kept = []
@@ -282,13 +289,13 @@ class Contexts(EnabledCase):
             await asyncio.gather(work(budgets[0], 2), work(budgets[1], 3), work(budgets[0], 1))
 
         asyncio.run(main())
-        self.assertEqual([budget.in_use for budget in budgets], [3 * MIB, 3 * MIB])
+        self.assert_charged(budgets, [3 * MIB, 3 * MIB])
         take(16 * MIB)
         with tensorpool.budget("later", "32MiB") as later:
             take(16 * MIB)
         self.assertIsNone(later.parent)
         kept.clear()
-        self.assertEqual([budget.in_use for budget in budgets], [0, 0])
+        self.assert_charged(budgets, [0, 0])
 
     def test_of_tasks_are_inherited(self):
         async def make():
@@ -299,11 +306,11 @@ class Contexts(EnabledCase):
                 task = asyncio.create_task(make())
                 thread = asyncio.to_thread(take, MIB)
                 kept = [await task, await thread]
-                self.assertEqual(above.in_use, 2 * MIB)
+                self.assert_charged([above], [2 * MIB])
                 with self.assertRaises(MemoryError):
                     await asyncio.to_thread(take, 8 * MIB)
                 also = await asyncio.get_running_loop().run_in_executor(None, take, 8 * MIB)
-            self.assertEqual(above.in_use, 2 * MIB)
+            self.assert_charged([above], [2 * MIB])
             del kept, also
 
         asyncio.run(main())
@@ -334,10 +341,10 @@ class Contexts(EnabledCase):
         kept = [next(short), next(long)]
         self.assertIsNone(next(short, None))
         kept.append(next(long))
-        self.assertEqual([budget.in_use for budget in budgets], [MIB, 2 * MIB])
+        self.assert_charged(budgets, [MIB, 2 * MIB])
         long.close()
         kept.append(take(MIB))
-        self.assertEqual([budget.in_use for budget in budgets], [MIB, 2 * MIB])
+        self.assert_charged(budgets, [MIB, 2 * MIB])
         kept.clear()
 
     def test_of_an_asynchronous_generator_may_end_elsewhere(self):
