@@ -11,8 +11,8 @@
 ///
 /// Suites that a backend does not instantiate have no tests for it, rather than skipped ones.
 ///
-/// Work is only host functions, copies and fills, so that backends need no kernels. Some tests use several
-/// threads.
+/// Work is only host functions, copies and fills, so that backends need no kernels. Some tests use
+/// several threads.
 
 #include <gtest/gtest.h>
 

@@ -7,9 +7,9 @@ namespace tensorpool::python {
 extern constinit std::atomic<bool> any_budget_was_entered;
 
 /// While it lives, the calling thread is in the scopes of the budgets whose `with` blocks are open
-/// in the present context (contextvars), if it holds the interpreter's lock. The interpreter tells
-/// nobody that a thread goes from one task to another, so what allocates looks. Relaxed: the thread
-/// that enters the first budget knows it, and others need not.
+/// in the present context (contextvars), if it holds the interpreter's lock. The interpreter does
+/// not tell when a thread goes from one task to another, so what allocates looks. Relaxed: the
+/// thread that enters the first budget knows it, and others need not.
 class InContext {
 public:
     InContext() noexcept {
