@@ -125,7 +125,7 @@ public:
             scope->emplace(budget);
             scopes_.push_back({block.id(), scope, block.is_of_this_thread()});
         }
-        held_ = value;
+        held_ = value.is_none() ? py::object() : value;
         value_ = value.ptr();
         changes_ = changes;
     }
@@ -136,9 +136,12 @@ public:
         while (is_in_one_of_others()) {
             leave_last();
             value_ = nullptr;
+            held_ = py::object();
         }
     }
 
+    /// Whether it may be destroyed without the interpreter's lock.
+    bool may_end() const noexcept { return scopes_.empty() && !held_; }
     bool is_in_one_of_others() const noexcept {
         return !scopes_.empty() && !scopes_.back().is_of_this_thread;
     }
@@ -160,11 +163,26 @@ private:
     PyObject* value_ = nullptr;
     std::uint64_t changes_ = 0;
 };
-constinit thread_local FollowedScopes* scopes_of_thread = nullptr;
+class ScopesOfThread {
+public:
+    constexpr ScopesOfThread() noexcept = default;
+    ~ScopesOfThread() {
+        if (scopes_ != nullptr && scopes_->may_end()) delete scopes_;
+    }
+    ScopesOfThread(const ScopesOfThread&) = delete;
+    ScopesOfThread& operator=(const ScopesOfThread&) = delete;
+    FollowedScopes& get() {
+        if (scopes_ == nullptr) scopes_ = new FollowedScopes;
+        return *scopes_;
+    }
+
+private:
+    FollowedScopes* scopes_ = nullptr;
+};
 
 FollowedScopes& followed_scopes() {
-    if (scopes_of_thread == nullptr) scopes_of_thread = new FollowedScopes;
-    return *scopes_of_thread;
+    static thread_local ScopesOfThread scopes;
+    return scopes.get();
 }
 
 OpenBudgetPointer enter_budget(const py::object& owner) {
