@@ -32,7 +32,7 @@ bool is_known(AllocatedBy by) noexcept {
 /// Whether the pool does not even try: inside one of its calls, and for a size that no process has
 /// addresses for, which the next allocator refuses at once. The pool would look for memory first.
 bool is_for_next(std::size_t bytes) noexcept {
-    return is_inside_pool() || bytes > addresses_of_process;
+    return is_inside_pool() || bytes > max_request;
 }
 
 void* record(void* block, AllocatedBy by) noexcept {

@@ -10,8 +10,8 @@
 /// loader itself makes in most cases.
 namespace tensorpool::interpose {
 
-/// No process has more addresses, in bytes.
-inline constexpr std::size_t addresses_of_process = std::size_t{1} << 47;
+/// Larger requests do not fit the addresses that a process has by default, on x86-64.
+inline constexpr std::size_t max_request = std::size_t{1} << 47;
 
 /// Called if the next allocator refused a request: gives the free memory of all pools back to the
 /// system. Returns whether there was any, so that the same request may succeed.
@@ -21,7 +21,7 @@ bool gave_memory_back() noexcept;
 template <class Request>
 void* next_block(std::size_t bytes, Request request) noexcept {
     void* const block = request();
-    if (block == nullptr && bytes - 1 < addresses_of_process && gave_memory_back()) [[unlikely]]
+    if (block == nullptr && bytes - 1 < max_request && gave_memory_back()) [[unlikely]]
         return request();
     return block;
 }

@@ -56,7 +56,8 @@ std::size_t give_of_holders(Lack& lack) noexcept {
 constexpr Rung holders{"holders of budgets", give_of_holders};
 constinit Ladder the_ladder(holders);
 
-constexpr unsigned max_believed = 8;
+// A holder that reports single bytes ends here. It takes some milliseconds.
+constexpr unsigned max_rounds = 10'000;
 constexpr std::size_t max_children = 3;
 constexpr std::size_t max_holders = 3;
 
@@ -229,7 +230,7 @@ bool BudgetRequest::may_retry() noexcept {
     has_fitted_ = false;
     // Nothing is given for a request that exceeds the limit even if all memory were.
     const bool may_fit = by_soft_ || missing_ <= refused_by->in_use();
-    Lack lack{.budget = refused_by, .bytes = missing_, .request = this};
+    Lack lack{.budget = refused_by, .bytes = std::max(missing_, unproven_), .request = this};
     const std::size_t given = may_fit ? ladder().climb(lack) : 0;
     reclaimed_ += given;
     if (by_soft_) {
@@ -240,14 +241,12 @@ bool BudgetRequest::may_retry() noexcept {
     // request was faster, holders may have more.
     const std::lock_guard guard(budgets().mutex);
     if (has_fitted_ || fits()) return true;
-    // A holder may say what it did not give, and would be asked for ever: without a lower charge,
-    // it is believed some times. The request's own pool may keep what was given, or another request
-    // may have taken it.
+    // A holder may report more than it gave, or free parts of pages that stay charged. So it is
+    // asked for more each time, and at most for all that is charged.
     const std::size_t charge = refused_by->counters.in_use();
-    if (given != 0 && (charge < lowest_charge_ || ++believed_ <= max_believed)) {
-        lowest_charge_ = std::min(lowest_charge_, charge);
-        return true;
-    }
+    unproven_ = charge < lowest_charge_ ? 0 : detail::sum(unproven_, given);
+    lowest_charge_ = std::min(lowest_charge_, charge);
+    if (given != 0 && unproven_ <= charge && ++rounds_ != max_rounds) return true;
     refused_by_ = refused_by;
     refused_by->counters.count(&statistics::BudgetTotals::refusals);
     return false;

@@ -369,7 +369,7 @@ public:
         request.clear();
         return node_ == nullptr || bytes == 0 || node_->charge(bytes, bytes, 1, request) != 0;
     }
-    /// Charges like `charge`, and asks holders until they give no more. The caller holds no lock.
+    /// Charges like `charge`, and asks holders as `may_retry` does. The caller holds no lock.
     bool charge_or_ask(std::size_t bytes, BudgetRequest& request) const noexcept {
         while (!charge(bytes, request)) {
             if (!request.may_retry()) return false;

@@ -50,8 +50,8 @@ public:
     /// Notes that `needed` bytes could not be charged to `charged`, and which level does not allow
     /// them.
     void refuse(BudgetNode& charged, std::size_t needed) noexcept;
-    /// Returns whether holders said what they did not give: then others are asked too.
-    bool doubts_holders() const noexcept { return believed_ != 0; }
+    /// Returns whether holders reported more than the charge fell: then others are asked too.
+    bool doubts_holders() const noexcept { return unproven_ != 0; }
     /// Returns whether the refused charge would fit now. Notes it if so.
     bool fits() noexcept;
 
@@ -63,9 +63,10 @@ private:
     std::size_t needed_ = 0;
     std::size_t missing_ = 0;               // in the budget that refused
     bool has_fitted_ = false;               // while holders were asked
-    std::size_t reclaimed_ = 0;             // what holders gave for this request, as they say
+    std::size_t reclaimed_ = 0;             // what holders gave for this request, as they reported
     std::size_t lowest_charge_ = SIZE_MAX;  // after holders were asked
-    unsigned believed_ = 0;                 // times that holders were, without a lower charge
+    std::size_t unproven_ = 0;              // reported since then, without a lower charge
+    unsigned rounds_ = 0;
 };
 
 /// The lines that BudgetRequest::describe adds, for AllocationFailure::details.

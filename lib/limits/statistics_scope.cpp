@@ -294,11 +294,13 @@ void statistics::forget_open_scopes() noexcept {
 BudgetScope::BudgetScope(Budget& budget) noexcept
     : node_(budget.node_), outer_(limits::scope_budget) {
     node_->hold();
+    if (outer_ != nullptr) outer_->hold();  // scopes of bindings may end in another order
     limits::change_scope(node_);
 }
 
 BudgetScope::~BudgetScope() {
     limits::change_scope(outer_);
+    if (outer_ != nullptr) outer_->let_go();
     node_->let_go();
 }
 

@@ -48,7 +48,12 @@ public:
         is_open_ = false;
         changes.fetch_add(1, std::memory_order_relaxed);
     }
-    const std::shared_ptr<OpenBudget>& outer() const noexcept { return outer_; }
+    /// Returns the innermost open block around it, or nullptr, and forgets those that ended.
+    const std::shared_ptr<OpenBudget>& outer() {
+        while (outer_ != nullptr && !outer_->is_open())
+            outer_ = std::shared_ptr<OpenBudget>(outer_->outer_);
+        return outer_;
+    }
     std::uint64_t id() const noexcept { return id_; }
     bool is_of_this_thread() const noexcept { return thread_ == PyThread_get_thread_ident(); }
 
@@ -76,14 +81,12 @@ py::object value_of_context() {
     return py::reinterpret_steal<py::object>(value);
 }
 
-/// Returns the innermost block that is open, from `block` outwards, or nullptr.
-OpenBudgetPointer first_open(OpenBudgetPointer block) {
-    while (block != nullptr && !block->is_open()) block = block->outer();
-    return block;
-}
+/// Returns the innermost open block of the present context, or nullptr.
 OpenBudgetPointer innermost() {
     const py::object value = value_of_context();
-    return first_open(value.is_none() ? nullptr : value.cast<OpenBudgetPointer>());
+    if (value.is_none()) return nullptr;
+    auto block = value.cast<OpenBudgetPointer>();
+    return block->is_open() ? block : block->outer();
 }
 void set_innermost(const OpenBudgetPointer& block) {
     const py::object value = block == nullptr ? py::none() : py::cast(block);
@@ -107,16 +110,15 @@ public:
         if (follows(value)) return;
         const std::uint64_t changes = OpenBudget::changes.load(std::memory_order_relaxed);
         std::vector<OpenBudgetPointer> wanted;
-        for (OpenBudgetPointer block = innermost(); block != nullptr;
-             block = first_open(block->outer())) {
+        for (OpenBudgetPointer block = innermost(); block != nullptr; block = block->outer())
             wanted.insert(wanted.begin(), block);
-        }
         std::size_t same = 0;
         while (same < wanted.size() && same < scopes_.size() &&
                wanted[same]->id() == scopes_[same].id) {
             ++same;
         }
         scopes_.reserve(wanted.size());
+        value_ = nullptr;
         while (scopes_.size() > same) leave_last();
         for (; same != wanted.size(); ++same) {
             const OpenBudget& block = *wanted[same];
@@ -125,8 +127,8 @@ public:
             scope->emplace(budget);
             scopes_.push_back({block.id(), scope, block.is_of_this_thread()});
         }
-        held_ = value.is_none() ? py::object() : value;
-        value_ = value.ptr();
+        held_ = wanted.empty() ? py::object() : value;
+        if (held_ || value.is_none()) value_ = value.ptr();
         changes_ = changes;
     }
 
@@ -167,7 +169,7 @@ class ScopesOfThread {
 public:
     constexpr ScopesOfThread() noexcept = default;
     ~ScopesOfThread() {
-        if (scopes_ != nullptr && scopes_->may_end()) delete scopes_;
+        if (scopes_ != nullptr && scopes_->may_end()) delete std::exchange(scopes_, nullptr);
     }
     ScopesOfThread(const ScopesOfThread&) = delete;
     ScopesOfThread& operator=(const ScopesOfThread&) = delete;
@@ -189,14 +191,18 @@ OpenBudgetPointer enter_budget(const py::object& owner) {
     auto block = std::make_shared<OpenBudget>(owner, innermost());
     set_innermost(block);
     any_budget_was_entered.store(true, std::memory_order_relaxed);
-    followed_scopes().follow();
+    try {
+        followed_scopes().follow();
+    } catch (...) {
+        block->end();
+        throw;
+    }
     return block;
 }
 
 /// Returns the innermost open block of `owner` in this context, or else None.
 py::object open_block_of(const py::object& owner) {
-    for (OpenBudgetPointer block = innermost(); block != nullptr;
-         block = first_open(block->outer())) {
+    for (OpenBudgetPointer block = innermost(); block != nullptr; block = block->outer()) {
         if (block->owner().is(owner)) return py::cast(block);
     }
     return py::none();
@@ -234,18 +240,29 @@ const ModulePart part([](py::module_& module) {
 
 }  // namespace
 
+/// Whether the calling thread holds the interpreter's lock. `PyGILState_Check` says so of every
+/// thread once there was a second interpreter.
+static bool has_interpreter() noexcept {
+    PyThreadState* const own = PyGILState_GetThisThreadState();
+#if PY_VERSION_HEX >= 0x030D0000
+    return own != nullptr && own == PyThreadState_GetUnchecked();
+#else
+    return own != nullptr && own == _PyThreadState_UncheckedGet();
+#endif
+}
+
 bool InContext::follow() noexcept {
-    if (PyGILState_Check() == 0) return false;
+    if (!has_interpreter()) return false;
+    FollowedScopes* scopes = nullptr;
     try {
-        FollowedScopes& scopes = followed_scopes();
-        if (scopes.follows(value_of_context())) [[likely]]
+        scopes = &followed_scopes();
+        if (scopes->follows(value_of_context())) [[likely]]
             return false;
         const py::error_scope pending;
-        scopes.follow();
-        return scopes.is_in_one_of_others();
-    } catch (const std::exception&) {  // without memory for it, the thread stays in its scopes
-        return false;
+        scopes->follow();
+    } catch (const std::exception&) {  // no memory: it may be in fewer scopes, until the next call
     }
+    return scopes != nullptr && scopes->is_in_one_of_others();
 }
 
 void InContext::leave() noexcept {

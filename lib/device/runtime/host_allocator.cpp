@@ -20,7 +20,7 @@ Cause cause_of(const DeviceAllocationFailure& failure) {
 
 class SystemMemorySource final : public HostMemorySource {
     void* allocate(std::size_t bytes, std::size_t alignment) noexcept override {
-        if (bytes > PTRDIFF_MAX) return nullptr;  // the C++ library rounds such sizes up to 0
+        if (bytes > PTRDIFF_MAX) return nullptr;  // rounded up, SIZE_MAX would be 0
         return ::operator new(bytes, std::align_val_t(alignment), std::nothrow);
     }
     void deallocate(void* memory, std::size_t, std::size_t alignment) noexcept override {

@@ -365,6 +365,33 @@ class Contexts(EnabledCase):
         take(2 * MIB)
         self.assertLess(budget.in_use, MIB)
 
+    def test_of_a_generator_of_another_task_leave_those_of_the_task_alone(self):
+        shared = tensorpool.budget("shared", "1MiB")
+
+        async def rows():
+            with shared:
+                while True:
+                    yield None
+
+        async def hold(ready, over):
+            with shared:
+                ready.set()
+                await over.wait()
+                take(2 * MIB)
+
+        async def main():
+            generator = rows()
+            await asyncio.create_task(generator.__anext__())
+            ready, over = asyncio.Event(), asyncio.Event()
+            task = asyncio.create_task(hold(ready, over))
+            await ready.wait()
+            await generator.aclose()
+            over.set()
+            with self.assertRaisesRegex(MemoryError, "refused by 'shared'"):
+                await task
+
+        asyncio.run(main())
+
     def test_end_with_the_block_that_they_inherited(self):
         with tensorpool.budget("inherited", "1MiB"):
             context = contextvars.copy_context()

@@ -83,7 +83,7 @@ class Iterations(EnabledCase):
         inner.__enter__()
         with self.assertRaisesRegex(RuntimeError, "ends before that of 'second'"):
             outer.__exit__(None, None, None)
-        with self.assertRaisesRegex(RuntimeError, "none has begun"):
+        with self.assertRaisesRegex(RuntimeError, "ended with that of a loop around it"):
             inner.__exit__(None, None, None)
         with outer, inner:  # nothing is left of the former
             step()

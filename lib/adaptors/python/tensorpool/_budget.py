@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from dataclasses import dataclass
 
 from . import _tensorpool
@@ -11,7 +12,8 @@ from ._sizes import bytes_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Dict, List, Optional, Type, Union
+    from typing import Any, Dict, List, Optional, Tuple, Type, Union
+
 
 def _is_of(error: Optional[BaseException], refused_bytes: int) -> bool:
     """Returns whether an error is what NumPy raised for the refused request."""
@@ -58,7 +60,8 @@ class Budget:
         self.parent = parent
         above = None if parent is None else parent._budget
         self._budget = _tensorpool.Budget(above, name, _bytes_or_0(hard), _bytes_or_0(soft))
-        self._blocks: List[_tensorpool.OpenBudget] = []  # that are open, of all contexts
+        # The open blocks of all contexts, each with the frame that has the `with` block.
+        self._blocks: List[Tuple[int, _tensorpool.OpenBudget]] = []
 
     @property
     def in_use(self) -> int:
@@ -85,7 +88,7 @@ class Budget:
 
     def __enter__(self) -> "Budget":
         _tensorpool.take_refusal()  # of before
-        self._blocks.append(_tensorpool.enter_budget(self))
+        self._blocks.append((id(sys._getframe(1)), _tensorpool.enter_budget(self)))
         return self
 
     def __exit__(
@@ -94,17 +97,27 @@ class Budget:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        if not self._blocks:
-            raise RuntimeError(
-                f"tensorpool: budget {self.name!r}: a `with` block ends, but none has begun"
-            )
-        # An asynchronous generator may end in another context than it began in.
-        block = _tensorpool.open_block_of(self) or self._blocks[-1]
-        self._blocks.remove(block)
-        _tensorpool.leave_budget(block)
+        _tensorpool.leave_budget(self._take_block(id(sys._getframe(1))))
         text, refused_bytes = _tensorpool.take_refusal()
         if _is_of(error, refused_bytes):
             raise MemoryError(f"{error}\n{text.decode('utf-8', 'replace')}") from error
+
+    def _take_block(self, frame: int) -> _tensorpool.OpenBudget:
+        """Removes the block that ends: the latest of this frame, since an asynchronous generator may
+        end in another context than it began in; or else that of this context; or else the latest."""
+        of_context = _tensorpool.open_block_of(self)
+        for suits in (
+            lambda entry: entry[0] == frame,
+            lambda entry: entry[1] is of_context,
+            lambda entry: True,
+        ):
+            for entry in reversed(self._blocks):
+                if suits(entry):
+                    self._blocks.remove(entry)
+                    return entry[1]
+        raise RuntimeError(
+            f"tensorpool: budget {self.name!r}: a `with` block ends, but none has begun"
+        )
 
 
 def budget(
@@ -119,8 +132,9 @@ def budget(
             images = load()             # arrays from the pool, after enable_numpy()
         print(loader.in_use)            # until they are freed, on whichever thread
 
-    A request beyond the hard limit raises MemoryError. If the error leaves the `with` block, its text
-    says for each level what is in use, and what would have let the request fit. Sizes are bytes or
+    A request beyond the hard limit raises MemoryError. If the error leaves the `with` block on the
+    thread that made the request, before another block begins there, its text says for each level
+    what is in use, and what would have let the request fit. Sizes are bytes or
     texts such as "512MiB"; None means no limit.
 
     The budget of the enclosing `with` block is the parent, unless another one is given: what is
@@ -131,9 +145,11 @@ def budget(
 
     A `with` block belongs to its context (contextvars): to an asyncio task, or to a thread outside
     of tasks, and to what starts in it with a copy of the context, such as other tasks and
-    `asyncio.to_thread`. Blocks may end in any order, as those of generators do. NumPy's arrays are
-    charged exactly so. What others allocate, such as PyTorch and C code, is charged to the block
-    that the thread was in when it last entered or left one or made an array of NumPy's.
+    `asyncio.to_thread`. Blocks may end in any order. A generator has no context of its own: until its
+    block ends, the code that uses the generator is in that block too. NumPy's arrays are charged by
+    these rules. What others allocate, such as PyTorch and C code, is charged to the block that the
+    thread was in when it last entered or left one or made an array of NumPy's; on other threads than
+    that of the block, it is not charged.
     """
     if parent is None:
         parent = _tensorpool.current_budget()
