@@ -23,7 +23,8 @@ using Header = std::unique_ptr<std::byte, HeaderDeleter>;
 /// Makes a header of zeros, aligned to 64; null for 0 bytes. Throws std::bad_alloc.
 inline Header make_header(std::size_t bytes) {
     if (bytes == 0) return {};
-    if (bytes > PTRDIFF_MAX) throw std::bad_alloc();  // rounded up to the alignment, SIZE_MAX would be 0
+    if (bytes > PTRDIFF_MAX)
+        throw std::bad_alloc();  // rounded up to the alignment, SIZE_MAX would be 0
     void* const header = ::operator new(bytes, header_alignment);
     std::memset(header, 0, bytes);
     return Header(static_cast<std::byte*>(header));

@@ -12,7 +12,7 @@
 /// Suites that a backend does not instantiate have no tests for it, rather than skipped ones.
 ///
 /// Work is only host functions, copies and fills, so that backends need no kernels. Some tests use
-/// several threads.
+/// several threads: all of them run with the thread sanitizer.
 
 #include <gtest/gtest.h>
 
