@@ -33,7 +33,7 @@ std::size_t finest(std::size_t bytes) {
     return base::block_bytes(size.series, size.bucket);
 }
 
-/// The global pool has finer sizes without checks only, which are the default for debugging.
+/// Only without checks, which are the default for debugging, the global pool has finer sizes.
 void use_no_checks() {
     ::setenv("TENSORPOOL_CHECKS", "off", 1);
 }

@@ -15,8 +15,6 @@ class ProfileOfAProgram : public ::testing::Test {
 protected:
     void SetUp() override {
         ::unsetenv("TENSORPOOL_PROFILE");
-        // Pools with checks, the default for debugging, take no samples.
-        ::setenv("TENSORPOOL_CHECKS", "off", 1);
         if (platform::has_memory_tool()) GTEST_SKIP() << "programs under a tool take no samples";
     }
 

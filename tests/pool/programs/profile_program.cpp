@@ -17,7 +17,8 @@ int main(int count, char** arguments) {
     if (count > 1) {
         tensorpool::set_profile_interval(std::strtoull(arguments[1], nullptr, 10));
     }
-    tensorpool::MemoryPool pool;
+    // Pools with checks, the default for debugging, take no samples.
+    tensorpool::MemoryPool pool({.checks = tensorpool::Checks::off});
     for (int i = 0; i != 512; ++i) pool.deallocate(pool.allocate(bytes), bytes);
     const tensorpool::HeapProfile profile =
         tensorpool::StatisticsReader::attach(static_cast<std::uint64_t>(getpid())).heap_profile();
