@@ -67,7 +67,8 @@ protected:
     }
 
     std::size_t before_ = profile_interval();
-    MemoryPool pool_;
+    // Pools with checks, the default for debugging, take no samples.
+    MemoryPool pool_{PoolOptions{.checks = Checks::off}};
     std::vector<void*> kept_;
 };
 
