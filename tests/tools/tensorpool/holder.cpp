@@ -139,8 +139,8 @@ private:
     static tensorpool::PoolOptions named(const char* name) {
         tensorpool::PoolOptions options;
         options.name = name;
-        options.checks =
-            tensorpool::Checks::off;  // with checks, the default for debugging, it has no samples
+        // With checks, the default for debugging, there are no samples.
+        options.checks = tensorpool::Checks::off;
         return options;
     }
     static tensorpool::CachingOptions device_named(const char* name) {
