@@ -178,7 +178,7 @@ py::object set_numpy_handler(const py::object& wanted) {
 /// Returns the text and the bytes of the calling thread's last request that the pool refused, or
 /// an empty text and 0, and forgets it.
 py::tuple take_refusal() {
-    const py::tuple taken = py::make_tuple(py::bytes(refusal.text.data()), refusal.bytes);
+    py::tuple taken = py::make_tuple(py::bytes(refusal.text.data()), refusal.bytes);
     refusal.bytes = 0;
     refusal.text[0] = '\0';
     return taken;
