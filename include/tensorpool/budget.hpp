@@ -42,8 +42,8 @@ public:
     virtual ~MemoryHolder() = default;
     /// Returns an estimate of the bytes that `give` could free now.
     virtual std::size_t available() const noexcept = 0;
-    /// Frees about `bytes` bytes and returns how many it freed. One that returns more is asked
-    /// again, a limited number of times; then the request is refused.
+    /// Frees about `bytes` bytes and returns how many it freed. A holder that returns more
+    /// than that is asked a limited number of times, and then the request is refused.
     virtual std::size_t give(std::size_t bytes) noexcept = 0;
 };
 

@@ -56,7 +56,7 @@ std::size_t give_of_holders(Lack& lack) noexcept {
 constexpr Rung holders{"holders of budgets", give_of_holders};
 constinit Ladder the_ladder(holders);
 
-// A holder that reports single bytes ends here. It takes some milliseconds.
+// A request ends here if a holder reports single bytes that it does not give.
 constexpr unsigned max_rounds = 10'000;
 constexpr std::size_t max_children = 3;
 constexpr std::size_t max_holders = 3;

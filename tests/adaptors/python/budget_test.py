@@ -152,7 +152,6 @@ class Refusals(EnabledCase):
             with tensorpool.budget("other"):
                 raise MemoryError("mine")
 
-
     def test_that_were_handled_are_not_reported(self):
         with self.assertRaisesRegex(MemoryError, "^GPU: out of memory$"):
             with tensorpool.budget("loader", "1MiB"):
