@@ -12,7 +12,8 @@
 
 namespace tensorpool::device::cuda {
 
-/// Access to the fake driver of tests/lab/fake_cuda, which has threads of its own, and its controls.
+/// Access to the fake driver of tests/lab/fake_cuda, which has threads of its own, and its
+/// controls.
 class FakeDriver : public ::testing::Test {
 protected:
     static constexpr const char* path = TENSORPOOL_FAKE_CUDA;
