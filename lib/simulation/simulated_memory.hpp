@@ -27,8 +27,11 @@ inline std::uintptr_t number(const void* address) noexcept {
     return reinterpret_cast<std::uintptr_t>(address);
 }
 
-// Copies into zeroed memory. Pages of zeros are skipped, so that they stay untouched.
-inline void copy_touched(void* to, const void* from, std::size_t bytes) noexcept {
+// Moves the content into zeroed memory; that at `from` is undefined afterwards. Without a kernel that
+// moves pages they are copied, but for those of zeros, which stay untouched.
+inline void move_content(void* to, void* from, std::size_t bytes) noexcept {
+    static const bool moves = platform::can_move_memory();
+    if (moves && platform::move_memory(to, from, bytes)) return;
     static constexpr std::byte zeros[4096] = {};
     for (std::size_t at = 0; at < bytes; at += sizeof zeros) {
         const std::byte* const page = static_cast<const std::byte*>(from) + at;
@@ -275,7 +278,7 @@ public:
         if (!reserved_and_free(device, number(address), bytes)) return Mapped::not_there;
         if (!platform::commit(address, bytes)) return Mapped::no_memory;
         if (physical.content != nullptr) {
-            copy_touched(address, physical.content, bytes);
+            move_content(address, physical.content, bytes);
             platform::unmap(std::exchange(physical.content, nullptr), bytes);
         }
         physical.mapped_at = number(address);
@@ -302,7 +305,8 @@ public:
         const std::uintptr_t end = address + bytes;
         for (std::uintptr_t at = address; at < end;) {
             Physical& memory = *physical_.at(mappings_.at(at));
-            if (!keep_content(memory)) {
+            memory.content = platform::map(memory.bytes, granularity_);
+            if (memory.content == nullptr) {
                 drop_contents(address, at);
                 return false;
             }
@@ -311,6 +315,7 @@ public:
         while (address < end) {
             const auto mapping = mappings_.find(address);
             Physical& memory = *physical_.at(mapping->second);
+            move_content(memory.content, reinterpret_cast<void*>(address), memory.bytes);
             (void)platform::decommit(reinterpret_cast<void*>(address), memory.bytes);
             memory.mapped_at = 0;
             mappings_.erase(mapping);
@@ -358,7 +363,7 @@ private:
         int device = 0;
         std::size_t bytes = 0;
         std::uintptr_t mapped_at = 0;
-        void* content = nullptr;  // holds `bytes` while unmapped; nullptr: no content yet
+        void* content = nullptr;  // holds `bytes` while unmapped; nullptr: mapped, or no content yet
     };
 
     void add(const Allocation& allocation) { allocations_.emplace(allocation.address, allocation); }
@@ -366,12 +371,6 @@ private:
         DeviceShare& share = this->share(device);
         share.used -= bytes;
         if (late_free_size_) share.late += bytes;
-    }
-    bool keep_content(Physical& memory) {
-        memory.content = platform::map(memory.bytes, granularity_);
-        if (memory.content == nullptr) return false;
-        copy_touched(memory.content, reinterpret_cast<void*>(memory.mapped_at), memory.bytes);
-        return true;
     }
     void drop_contents(std::uintptr_t begin, std::uintptr_t end) noexcept {
         while (begin < end) {

@@ -1,21 +1,22 @@
 #pragma once
 
 #include <cstddef>
-#include <cstring>
 #include <vector>
 
 #include <tensorpool/memory_pool.hpp>
+
+#include "models/pattern.hpp"
 
 namespace tensorpool::testing {
 
 /// One size for each way in which blocks are served.
 inline constexpr std::size_t sizes[] = {64, 1000, 16 << 10, 64 << 10, 100 << 10, 3 << 20};
 
-/// Allocates, touches and frees a block of each size.
+/// Allocates, writes and frees a block of each size.
 inline void use(MemoryPool& pool) {
     for (const std::size_t bytes : sizes) {
         void* const block = pool.allocate(bytes);
-        std::memset(block, 1, bytes);
+        Pattern(1).write(block, bytes);
         pool.deallocate(block, bytes);
     }
 }

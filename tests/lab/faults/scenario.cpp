@@ -1,12 +1,12 @@
 #include "lab/faults/scenario.hpp"
 
 #include <array>
-#include <cstring>
 #include <functional>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "models/pattern.hpp"
 #include "models/pool_model.hpp"
 
 namespace tensorpool::faults {
@@ -188,7 +188,7 @@ void use_guards(Checks checks, Failures failures) {
         std::array<void*, 20> blocks{};
         for (void*& block : blocks) {
             attempt(failures, [&] { return (block = one.pool().try_allocate(bytes)) != nullptr; });
-            if (block != nullptr) std::memset(block, 7, bytes);
+            if (block != nullptr) testing::Pattern(7).write(block, bytes);
         }
         for (void* const block : blocks) one.pool().deallocate(block);
     }
