@@ -154,8 +154,8 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
     const HolderPosition* after = nullptr;
     budget.hold();
     std::size_t given = 0;
-    while (request == nullptr ? given < bytes
-                              : (given < bytes || request->doubts_holders()) && !request->fits()) {
+    const bool doubts = request != nullptr && request->doubts_holders();
+    while ((given < bytes || doubts) && (request == nullptr || !request->fits())) {
         HolderEntry* const entry = next_holder(budget, after);
         if (entry == nullptr) break;
         if (entry->asked_by != nullptr) {
@@ -164,7 +164,7 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
         }
         asked = entry->position;
         after = &asked;
-        given += ask(budget, *entry, given < bytes ? bytes - given : bytes, lock);
+        given += ask(budget, *entry, doubts ? bytes : bytes - given, lock);
     }
     budget.counters.count(&statistics::BudgetTotals::reclaimed_bytes, given);
     budget.let_go_locked();
@@ -230,7 +230,9 @@ bool BudgetRequest::may_retry() noexcept {
     has_fitted_ = false;
     // Nothing is given for a request that exceeds the limit even if all memory were.
     const bool may_fit = by_soft_ || missing_ <= refused_by->in_use();
-    Lack lack{.budget = refused_by, .bytes = std::max(missing_, unproven_), .request = this};
+    const std::size_t asked = std::max(missing_, unproven_);
+    const bool asks_all = doubts_holders();
+    Lack lack{.budget = refused_by, .bytes = asked, .request = this};
     const std::size_t given = may_fit ? ladder().climb(lack) : 0;
     reclaimed_ += given;
     if (by_soft_) {
@@ -241,12 +243,13 @@ bool BudgetRequest::may_retry() noexcept {
     // request was faster, holders may have more.
     const std::lock_guard guard(budgets().mutex);
     if (has_fitted_ || fits()) return true;
-    // A holder may report more than it gave, or free parts of pages that stay charged. So it is
-    // asked for more each time, and at most for all that is charged.
+    // A holder may report more than it gave, or free parts of pages that stay charged. Then every
+    // holder is asked, for more each time, until all of them were asked for all that is charged.
     const std::size_t charge = refused_by->counters.in_use();
-    unproven_ = charge < lowest_charge_ ? 0 : detail::sum(unproven_, given);
+    const bool was_all = asks_all && asked >= charge;
+    unproven_ = charge < lowest_charge_ ? 0 : detail::sum(unproven_, std::max(given, unproven_));
     lowest_charge_ = std::min(lowest_charge_, charge);
-    if (given != 0 && unproven_ <= charge && ++rounds_ != max_rounds) return true;
+    if (given != 0 && !was_all && ++rounds_ != max_rounds) return true;
     refused_by_ = refused_by;
     refused_by->counters.count(&statistics::BudgetTotals::refusals);
     return false;

@@ -27,10 +27,8 @@ void run_phase(size_t bytes) {
 
 int main() {
     expect_interposed();
-    for (int round = 0; round < 2; ++round) {
-        for (const size_t bytes : {500, 125'000, 20'000, 3'125'000, 1000, 9'000'000}) {
-            std::thread(run_phase, bytes).join();
-        }
+    for (const size_t bytes : {500, 125'000, 20'000, 3'125'000, 1000, 9'000'000, 500}) {
+        std::thread(run_phase, bytes).join();
     }
     return failures != 0 ? 1 : 0;
 }

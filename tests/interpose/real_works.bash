@@ -67,9 +67,9 @@ redis_work() {
         [ $tries -lt 100 ] && kill -0 $server 2> /dev/null || { cat redis.log >&2; return 1; }
         sleep 0.1
     done
-    redis-benchmark -s "$folder/redis" -q -n "$(many 40000 2000)" -c 20 -P 8 -r 5000 \
+    redis-benchmark -s "$folder/redis" -q -n "$(many 40000 500)" -c 20 -P 8 -r 5000 \
         -t set,get,incr,lpush,rpop,sadd,hset,lrange_100,mset > bench.log 2>&1 || cat bench.log >&2
-    redis-benchmark -s "$folder/redis" -q -n "$(many 500 50)" -c 5 -d 300000 -t set,get > /dev/null 2>&1
+    redis-benchmark -s "$folder/redis" -q -n "$(many 500 20)" -c 5 -d 300000 -t set,get > /dev/null 2>&1
     redis-cli -s "$folder/redis" eval 'for i = 1, 1000 do redis.call("set", "k" .. i, string.rep("v", i)) end
         return redis.call("strlen", "k500")' 0
     redis-cli -s "$folder/redis" bgsave > /dev/null; redis-cli -s "$folder/redis" strlen k1000
@@ -108,7 +108,7 @@ bash_needs() { true; }
 bash_work() {
     bash -c 'declare -A a; for ((i = 0; i < $1; ++i)); do a[$((i * 31 % 997))]+=x; done
         echo ${#a[@]} $(echo "${a[@]}" | wc -c) $(for i in 1 2 3 4 5; do (echo $i | cat); done)' \
-        bash "$(many 100000 10000)"
+        bash "$(many 100000 3000)"
 }
 
 clang_process='clang.*'
@@ -128,8 +128,8 @@ tar_work() {
 
 make_needs() { command -v make > /dev/null; }
 make_work() {
-    seq "$(many 2000 200)" | awk '{ print "t" $1 ": t" $1 - 1 "\n\t@echo $@ $(words $^)" } END { print "t0:" }' > one.mk
-    make -s -j2 -f one.mk "t$(many 2000 200)" | md5sum
+    seq "$(many 2000 100)" | awk '{ print "t" $1 ": t" $1 - 1 "\n\t@echo $@ $(words $^)" } END { print "t0:" }' > one.mk
+    make -s -j2 -f one.mk "t$(many 2000 100)" | md5sum
 }
 
 awk_process='[mg]?awk'

@@ -29,6 +29,9 @@ enum class Fault {
     counts_own_gain,     // a request retries only if a holder gave it something
     checks_apart,        // the limit is checked in one critical section, and charged in another
     refunds_one_level,   // instead of all levels above as well
+    believes_holders,    // what a holder reports counts as progress, whatever the charge
+    asks_no_others,      // a holder that reports enough is the only one that is asked
+    refuses_before_all,  // a request is refused for a false report before all holders were asked
 };
 
 constexpr int nothing = -1;
@@ -43,6 +46,7 @@ struct Holder {
     int content;
     int allocates_from = nothing;  // 1 unit, while it gives
     int ends = nothing;            // the registration that it ends while it gives
+    bool boasts = false;           // reports that it gave all that it was asked for
     bool is_registered = true;
     bool is_gone = false;
     int asked_by = nothing;
@@ -91,7 +95,9 @@ struct Request {
     int needed = 0;
     int refused_by = 0;
     int missing = 0;
-    int given = 0;
+    int given = 0;  // as holders report
+    int lowest_charge = 100;
+    int unproven = 0;  // reported since then, without a lower charge
     int round = 0;
     int holder = nothing;  // asked last
     int amount = 0;
@@ -150,8 +156,8 @@ private:
             for (std::size_t i = 0; i <= thread.depth; ++i) {
                 const Request& now = thread.requests[i];
                 add(now.at, now.budget, now.needed, now.refused_by, now.missing, now.given,
-                    now.round, now.holder, now.amount, now.may_pass_soft, now.by_soft,
-                    now.is_granted);
+                    now.lowest_charge, now.unproven, now.round, now.holder, now.amount,
+                    now.may_pass_soft, now.by_soft, now.is_granted);
             }
         }
         add(state.locked_by, state.rounds);
@@ -282,7 +288,7 @@ private:
                 break;
             case At::look:
                 if (holder_of(state, now).is_gone) wrong_ = "a holder is asked after its end";
-                now.amount = std::min(now.missing - now.given, holder_of(state, now).content);
+                now.amount = std::min(asked_for(now), holder_of(state, now).content);
                 now.at = now.amount == 0 ? At::leave : At::give;
                 if (now.amount != 0 && thread.depth == 0) begin_nested(state, thread);
                 break;
@@ -402,8 +408,13 @@ private:
         }
         return nothing;
     }
+    static int wanted(const Request& now) { return std::max(now.missing, now.unproven); }
+    static int asked_for(const Request& now) {
+        return now.unproven == 0 ? wanted(now) - now.given : wanted(now);
+    }
     bool is_met(const State& state, const Request& now) const {
-        return now.given >= now.missing || fits(state, now);
+        const bool doubts = now.unproven != 0 && fault_ != Fault::asks_no_others;
+        return (now.given >= wanted(now) && !doubts) || fits(state, now);
     }
     bool would_wait(const State& state, const Request& now) const {
         const int next = is_met(state, now) ? nothing : next_holder(state, now);
@@ -433,7 +444,7 @@ private:
         Request& now = state.threads[static_cast<std::size_t>(number)].now();
         if (fault_ != Fault::keeps_asked_by) holder_of(state, now).asked_by = nothing;
         state.locked_by = nothing;
-        now.given += now.amount;
+        now.given += holder_of(state, now).boasts ? asked_for(now) : now.amount;
         choose(state, number);
     }
 
@@ -442,12 +453,29 @@ private:
         const bool fits_now = fits(state, now);
         if (now.by_soft) {
             now.may_pass_soft = true;
-        } else if (now.given == 0 && (!fits_now || fault_ == Fault::counts_own_gain)) {
+        } else if (!has_gained(state, now) && (!fits_now || fault_ == Fault::counts_own_gain)) {
             note_refusal(state, now);
             end_request(thread, false);
             return;
         }
-        now.at = At::charge;
+        // What the next attempt does not read is reset, so that fewer states differ.
+        now = {.at = At::charge,
+               .budget = now.budget,
+               .needed = now.needed,
+               .lowest_charge = now.lowest_charge,
+               .unproven = now.unproven,
+               .may_pass_soft = now.may_pass_soft};
+    }
+
+    bool has_gained(const State& state, Request& now) const {
+        const int charge = state.in_use[static_cast<std::size_t>(now.refused_by)];
+        const int asked =
+            fault_ == Fault::refuses_before_all || now.unproven != 0 ? wanted(now) : 0;
+        now.unproven =
+            charge < now.lowest_charge ? 0 : now.unproven + std::max(now.given, now.unproven);
+        now.lowest_charge = std::min(now.lowest_charge, charge);
+        if (fault_ == Fault::believes_holders) now.unproven = 0;
+        return now.given != 0 && asked < charge;
     }
 
     // No holder gets more memory in this model.
@@ -522,6 +550,23 @@ const std::vector<Scenario>& scenarios() {
          .scripts = {{{allocate(request, 3), release(request)},
                       {allocate(process, 1), allocate(request, 1)},
                       {allocate(cache, 1), end(1)}}}},
+        // The holder that is asked first reports all that it was asked for, and has none of it.
+        {.soft = {},
+         .hard = {5, 0, 0, 0},
+         .holders = {{.budget = process, .content = 0, .boasts = true},
+                     {.budget = cache, .content = 2, .allocates_from = part},
+                     {.budget = part, .content = 2}},
+         .scripts = {{{allocate(request, 3)},
+                      {allocate(part, 2), release(part)},
+                      {allocate(cache, 1)}}}},
+        // Another has a part of it, below a soft limit.
+        {.soft = {3, 0, 0, 0},
+         .hard = {4, 3, 0, 0},
+         .holders = {{.budget = part, .content = 1, .boasts = true},
+                     {.budget = cache, .content = 2}},
+         .scripts = {{{allocate(request, 2), release(request)},
+                      {allocate(process, 1)},
+                      {allocate(cache, 1), release(cache)}}}},
         // Many calls under limits of both kinds at all levels.
         {.soft = {6, 4, 0, 2},
          .hard = {8, 5, 3, 3},
@@ -591,6 +636,11 @@ TEST(BudgetReclaimModel, FindsEachPlantedFault) {
     EXPECT_TRUE(is_found(Fault::counts_own_gain, "a request is refused that would fit"));
     EXPECT_TRUE(is_found(Fault::checks_apart, "a hard limit is exceeded"));
     EXPECT_TRUE(is_found(Fault::refunds_one_level, "a charge is lost"));
+    EXPECT_TRUE(is_found(Fault::believes_holders, "the threads go on without end"));
+    EXPECT_TRUE(
+        is_found(Fault::asks_no_others, "a request is refused although a holder could give"));
+    EXPECT_TRUE(
+        is_found(Fault::refuses_before_all, "a request is refused although a holder could give"));
 }
 
 }  // namespace
