@@ -191,6 +191,42 @@ TEST(BudgetHolders, ThatGiveLessThanTheySayDoNotKeepOthersFromBeingAsked) {
     EXPECT_EQ(budget.in_use(), 60U);
 }
 
+// As other threads take what it gives, which the charge does not show then.
+TEST(BudgetHolders, AreAskedForAllTheyHaveBeforeARequestIsRefusedForWhatAnotherSaid) {
+    class Robbed : public MemoryHolder {
+    public:
+        explicit Robbed(Budget& budget) : held_(budget, "held"), others_(budget, "others") {}
+        std::size_t available() const noexcept override { return bytes_; }
+        std::size_t give(std::size_t bytes) noexcept override {
+            bytes_ -= bytes;
+            charged_.give_back();
+            if (bytes_ != 0) charged_ = testing::Charged(held_, bytes_);
+            taken_ = std::min(taken_ + bytes, std::size_t{51});
+            taken_by_others_.give_back();
+            taken_by_others_ = testing::Charged(others_, taken_);
+            return bytes;
+        }
+
+    private:
+        std::size_t bytes_ = 60;
+        std::size_t taken_ = 1;
+        Budget held_;
+        Budget others_;
+        testing::Charged charged_{held_, bytes_};
+        testing::Charged taken_by_others_{others_, taken_};
+    };
+    Budget budget("cache", {.hard = 100});
+    BoastfulHolder boastful;
+    BoastfulHolder another;
+    const HolderRegistration first = budget.add_holder(boastful, {.priority = -1});
+    const HolderRegistration second = budget.add_holder(another, {.priority = -1});
+    Robbed robbed(budget);
+    const HolderRegistration third = budget.add_holder(robbed);
+    const testing::Charged some(budget, 39);
+    const testing::Charged more(budget, 10);
+    EXPECT_EQ(budget.in_use(), 100U);
+}
+
 TEST(BudgetHolders, MayAllocateWhileTheyGive) {
     Budget budget("cache", {.hard = 100});
     ChargeHolder holder(budget, 100);
