@@ -35,6 +35,7 @@ enum class Fault {
 };
 
 constexpr int nothing = -1;
+constexpr int most = 20;  // units, more than there are
 
 // The budgets: process, part of it, and below the part a request and a cache.
 enum Name : std::int8_t { process, part, request, cache };
@@ -445,6 +446,7 @@ private:
         if (fault_ != Fault::keeps_asked_by) holder_of(state, now).asked_by = nothing;
         state.locked_by = nothing;
         now.given += holder_of(state, now).boasts ? asked_for(now) : now.amount;
+        now.given = std::min(now.given, most);  // so that requests without end meet a state again
         choose(state, number);
     }
 
