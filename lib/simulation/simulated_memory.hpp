@@ -27,8 +27,8 @@ inline std::uintptr_t number(const void* address) noexcept {
     return reinterpret_cast<std::uintptr_t>(address);
 }
 
-// Moves the content into zeroed memory; that at `from` is undefined afterwards. Without a kernel that
-// moves pages they are copied, but for those of zeros, which stay untouched.
+// Moves the content into zeroed memory; that at `from` is undefined afterwards. Without a kernel
+// that moves pages they are copied, but for those of zeros, which stay untouched.
 inline void move_content(void* to, void* from, std::size_t bytes) noexcept {
     static const bool moves = platform::can_move_memory();
     if (moves && platform::move_memory(to, from, bytes)) return;
@@ -363,7 +363,7 @@ private:
         int device = 0;
         std::size_t bytes = 0;
         std::uintptr_t mapped_at = 0;
-        void* content = nullptr;  // holds `bytes` while unmapped; nullptr: mapped, or no content yet
+        void* content = nullptr;  // `bytes` while unmapped; nullptr: mapped, or no content yet
     };
 
     void add(const Allocation& allocation) { allocations_.emplace(allocation.address, allocation); }
