@@ -191,7 +191,7 @@ TEST(BudgetHolders, ThatGiveLessThanTheySayDoNotKeepOthersFromBeingAsked) {
     EXPECT_EQ(budget.in_use(), 60U);
 }
 
-// As other threads take what it gives, which the charge does not show then.
+// Other threads take what the last holder gives, so the charge does not fall.
 TEST(BudgetHolders, AreAskedForAllTheyHaveBeforeARequestIsRefusedForWhatAnotherSaid) {
     class Robbed : public MemoryHolder {
     public:
