@@ -32,7 +32,8 @@ concept StreamSource = !std::derived_from<Source, MemoryPool> && !MemorySource<S
 /// - pool, planned arena: the block is freed, on any thread;
 /// - arena: the block at the top is returned; another one stays until a release;
 /// - context: as for the pool, the arena or the scratch that the context took the block from;
-/// - scratch: the block is returned; handles must end within their scope, in reverse order;
+/// - scratch: the block is returned once nothing above it is in use; handles must end on their
+///   thread, before the scope in which they were made;
 /// - device allocator: the block is freed, and reused after the streams that use it have passed.
 class PooledAllocation {
 public:

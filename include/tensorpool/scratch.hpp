@@ -106,9 +106,10 @@ public:
     /// Allocates a block for a handle: PooledAllocation(scratch, bytes) calls it. Returns none for
     /// 0. Throws what `allocate` throws; the scratch is then unchanged.
     ///
-    /// The end of the handle returns the block. It must be on this thread, within the ScratchScope
-    /// in which the handle was made, and before its memory is released. Nothing that was allocated
-    /// after the block may still be in use, so handles end in reverse order. Anything else stops
+    /// The end of the handle returns the block, or, while memory above the block or a scope that
+    /// began after it is in use, leaves it to the end of a handle or of a scope with which that is
+    /// gone. Handles may end in any order. A handle must end on this thread, before the
+    /// ScratchScope in which it was made, and before its memory is released. Anything else stops
     /// the program with a line on stderr.
     HeldBlock hold(std::size_t bytes, std::size_t alignment = 64);
     /// A release may end a block before its handle: see ReleasingSource.
@@ -179,8 +180,13 @@ private:
     std::atomic<std::uint64_t> scope_ = 0;
     std::atomic<std::uint64_t> last_scope_ = 0;
     std::uint64_t scope() const noexcept { return scope_.load(std::memory_order_relaxed); }
-    // There is more than one chunk, or the first was made inside a scope.
-    bool unsettled_ = false;
+    // Why the end of a scope is a call; 0 for no reason.
+    static constexpr std::uint8_t unsettled = 1;     // several chunks, or the first made in a scope
+    static constexpr std::uint8_t with_handles = 2;  // made in a scope, or ended and waiting
+    void set_slow_end(std::uint8_t why, bool set) noexcept {
+        slow_end_ = static_cast<std::uint8_t>(set ? slow_end_ | why : slow_end_ & ~why);
+    }
+    std::uint8_t slow_end_ = 0;
     std::unique_ptr<detail::ScratchState> state_;
 };
 
@@ -215,7 +221,8 @@ public:
     /// Releases what was allocated since the scope began.
     ~ScratchScope() {
         Scratch& scratch = *scratch_;
-        if (operator_ != nullptr || scratch.unsettled_ || scratch.scope() != self_) [[unlikely]] {
+        if (operator_ != nullptr || scratch.slow_end_ != 0 || scratch.scope() != self_)
+            [[unlikely]] {
             scratch.end_scope_slow(*this);
             return;
         }

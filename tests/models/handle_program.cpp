@@ -13,7 +13,7 @@ bool is_arena(SourceKind kind) {
     return kind == SourceKind::arena || kind == SourceKind::context;
 }
 
-// A scratch ends blocks in its own order, and belongs to its thread.
+// A scratch belongs to its thread.
 bool is_free(const LivingBlock& block) {
     return block.handle != nullptr && block.kind != SourceKind::scratch;
 }
@@ -27,7 +27,9 @@ HandleProgram::~HandleProgram() {
 // Gives up the blocks of handles that live, so that a program that found a fault ends.
 void HandleProgram::give_up_all() {
     for (std::vector<LivingBlock>* const blocks : {&blocks_, &scratch_}) {
-        for (LivingBlock& block : *blocks) (void)block.handle->release();
+        for (LivingBlock& block : *blocks) {
+            if (block.handle != nullptr) (void)block.handle->release();
+        }
         blocks->clear();
     }
     while (!scopes_.empty()) scopes_.pop_back();
@@ -71,14 +73,19 @@ void HandleProgram::make() {
     LivingBlock block;
     block.kind = kind;
     block.scope = scopes_.size();
-    if (kind == SourceKind::scratch) block.used_before = used(kind);
+    block.used_before = used(kind);
     block.handle = std::make_unique<PooledAllocation>(world_.sources.make(kind, bytes, alignment));
     world_.bytes.add(block.handle->get(), bytes, alignment);
     if (Arena* const arena = world_.sources.arena_of(kind)) {
         block.begin = world_.sources.offset_in(*arena, block.handle->get());
         block.end = block.begin + (bytes + 63) / 64 * 64;
     }
-    put(std::move(block));
+    if (kind == SourceKind::scratch) {
+        scratch_used_ = used(kind);
+        scratch_.push_back(std::move(block));
+    } else {
+        put(std::move(block));
+    }
 }
 
 // Returns the bytes from the top of an arena to where the block of an outdated handle ended; 0 if
@@ -92,15 +99,17 @@ std::size_t HandleProgram::bytes_to_an_outdated_end(SourceKind kind) const {
 }
 
 void HandleProgram::put(LivingBlock block) {
-    (block.kind == SourceKind::scratch ? scratch_ : blocks_).push_back(std::move(block));
+    if (block.kind != SourceKind::scratch) return blocks_.push_back(std::move(block));
+    for (LivingBlock& one : scratch_) {
+        if (one.used_before == block.used_before) one.handle = std::move(block.handle);
+    }
 }
 
 LivingBlock HandleProgram::take() {
     LivingBlock taken;
-    const bool has_scratch = !scratch_.empty() && scratch_.back().scope == scopes_.size();
-    if (has_scratch && (blocks_.empty() || below(6) == 0)) {
-        taken = std::move(scratch_.back());
-        scratch_.pop_back();
+    LivingBlock* const one = scratch_.empty() ? nullptr : &scratch_[below(scratch_.size())];
+    if (one != nullptr && one->handle != nullptr && (blocks_.empty() || below(6) == 0)) {
+        taken = std::move(*one);  // its place remains
     } else if (!blocks_.empty()) {
         std::swap(blocks_[below(blocks_.size())], blocks_.back());
         taken = std::move(blocks_.back());
@@ -131,7 +140,6 @@ void HandleProgram::end_in_assignment() {
     leave_map(ended);
     const std::size_t before = used(ended.kind);
     *ended.handle = std::move(*kept.handle);
-    // Of two blocks of a scratch, the one taken first ends first, as it must.
     check_end(ended, before);
     kept.handle = std::move(ended.handle);
     put(std::move(kept));
@@ -142,6 +150,7 @@ void HandleProgram::move_or_swap() {
     if (count == 0) return;
     LivingBlock& one = at(below(count));
     LivingBlock& other = at(below(count));
+    if (one.handle == nullptr || other.handle == nullptr) return;
     one.handle->swap(*other.handle);
     std::swap(one.handle, other.handle);
     one.handle = std::make_unique<PooledAllocation>(std::move(*one.handle));
@@ -173,7 +182,8 @@ void HandleProgram::take_over() {
 
 void HandleProgram::change_scope() {
     if (scopes_.empty() || below(2) == 0) {
-        if (scopes_.size() < 3) scopes_.push_back(std::make_unique<ScratchScope>());
+        if (scopes_.size() < 3)
+            scopes_.push_back({used(SourceKind::scratch), std::make_unique<ScratchScope>()});
     } else {
         close_scope();
     }
@@ -181,12 +191,19 @@ void HandleProgram::change_scope() {
 
 // Ends the handles of the innermost scope, and the scope; outside of any, those made outside.
 void HandleProgram::close_scope() {
-    while (!scratch_.empty() && scratch_.back().scope == scopes_.size()) {
-        LivingBlock last = std::move(scratch_.back());
-        scratch_.pop_back();
-        end(std::move(last));
+    const auto ends = [&](const LivingBlock& block) {
+        return block.handle != nullptr && block.scope == scopes_.size();
+    };
+    for (;;) {
+        const auto one = std::find_if(scratch_.begin(), scratch_.end(), ends);
+        if (one == scratch_.end()) break;
+        end(std::move(*one));
     }
-    if (!scopes_.empty()) scopes_.pop_back();
+    if (scopes_.empty()) return;
+    scratch_used_ = scopes_.back().used_before;
+    scopes_.pop_back();
+    while (!scratch_.empty() && scratch_.back().scope > scopes_.size()) scratch_.pop_back();
+    check_scratch();
 }
 
 void HandleProgram::release_arenas() {
@@ -225,17 +242,31 @@ void HandleProgram::leave_map(const LivingBlock& block) {
     if (!block.is_outdated) world_.bytes.remove(block.handle->get());
 }
 
-void HandleProgram::check_end(const LivingBlock& block, std::size_t before) const {
-    const auto expect = [&](std::size_t expected) {
-        if (used(block.kind) == expected) return;
-        throw std::runtime_error(std::string(to_string(block.kind)) + " has " +
-                                 std::to_string(used(block.kind)) + " B in use, expected " +
-                                 std::to_string(expected));
-    };
-    if (block.kind == SourceKind::scratch) expect(block.used_before);
+void HandleProgram::check_end(const LivingBlock& block, std::size_t before) {
+    if (block.kind == SourceKind::scratch) {
+        for (LivingBlock& one : scratch_) {
+            if (one.used_before == block.used_before) one.has_ended = true;
+        }
+        check_scratch();
+    }
     if (!is_arena(block.kind) || programs_ == Programs::several) return;
     const bool is_top = !block.is_outdated && before == block.end;
-    expect(is_top ? block.begin : before);
+    expect_used(block.kind, is_top ? block.begin : before);
+}
+
+void HandleProgram::check_scratch() {
+    while (!scratch_.empty() && scratch_.back().has_ended &&
+           scratch_.back().scope == scopes_.size()) {
+        scratch_used_ = scratch_.back().used_before;
+        scratch_.pop_back();
+    }
+    expect_used(SourceKind::scratch, scratch_used_);
+}
+
+void HandleProgram::expect_used(SourceKind kind, std::size_t expected) const {
+    if (used(kind) == expected) return;
+    throw std::runtime_error(std::string(to_string(kind)) + " has " + std::to_string(used(kind)) +
+                             " B in use, expected " + std::to_string(expected));
 }
 
 std::size_t HandleProgram::used(SourceKind kind) const {

@@ -19,6 +19,7 @@ struct LivingBlock {
     SourceKind kind = SourceKind::pool;
     std::size_t scope = 0;        ///< scratch: the number of open scopes
     std::size_t used_before = 0;  ///< scratch: the bytes in use before
+    bool has_ended = false;       ///< scratch: waits until nothing above it is in use
     std::size_t begin = 0;        ///< arena: the offset at which the block begins
     std::size_t end = 0;          ///< arena: the offset at which the block ends
     bool is_outdated = false;     ///< arena: a release ended the block
@@ -83,7 +84,10 @@ private:
     /// Checks the bytes and removes them from the map, before the handle ends.
     void leave_map(const LivingBlock& block);
     /// Checks how much the source has in use. `before` is what it had before the handle ended.
-    void check_end(const LivingBlock& block, std::size_t before) const;
+    void check_end(const LivingBlock& block, std::size_t before);
+    /// Removes what the scratch must have returned by now, and checks what it has in use.
+    void check_scratch();
+    void expect_used(SourceKind kind, std::size_t expected) const;
     std::size_t used(SourceKind kind) const;
     void put(LivingBlock block);
     LivingBlock& at(std::size_t number) {
@@ -95,8 +99,13 @@ private:
     Programs programs_;
     bool uses_plan_;
     std::vector<LivingBlock> blocks_;
-    std::vector<LivingBlock> scratch_;  // in the order in which they were made
-    std::vector<std::unique_ptr<ScratchScope>> scopes_;
+    std::vector<LivingBlock> scratch_;  // in the order in which they were made, until returned
+    std::size_t scratch_used_ = 0;      // as it must be
+    struct Scope {
+        std::size_t used_before;
+        std::unique_ptr<ScratchScope> scope;
+    };
+    std::vector<Scope> scopes_;
 };
 
 }  // namespace tensorpool::testing

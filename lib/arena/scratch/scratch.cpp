@@ -10,7 +10,7 @@
 
 namespace tensorpool {
 
-using base::Refusal;
+using arena::Attempt;
 using detail::ScratchState;
 
 namespace {
@@ -21,10 +21,13 @@ constexpr std::size_t cache_line_bytes = 64;
 // of this constant in at most eight.
 constexpr std::size_t few_sets_bytes = 512;
 
-[[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Refusal& refusal) {
-    state.count_refusal(bytes, refusal);
-    throw AllocationError(
-        state.name(), base::failure_of(refusal, bytes, state.scratch().used(), state.capacity()));
+[[noreturn]] void refuse(ScratchState& state, std::size_t bytes, const Attempt& attempt) {
+    state.count_refusal(bytes, attempt.refusal);
+    AllocationFailure failure =
+        base::failure_of(attempt.refusal, bytes, state.scratch().used(), state.capacity());
+    const limits::BudgetLines lines(attempt.budget);
+    failure.details = lines.c_str();
+    throw AllocationError(state.name(), failure);
 }
 
 }  // namespace
@@ -40,11 +43,11 @@ Scratch::Scratch()
     : state_(std::make_unique<ScratchState>(
           *this, "thread " + std::to_string(platform::current_thread_id()),
           arena::CheckedBlocks::Memory::of_system)) {
-    Refusal refusal;
-    if (!state_->prepare(ScratchState::first_chunk_bytes, refusal)) {
-        refuse(*state_, ScratchState::first_chunk_bytes, refusal);
+    Attempt attempt;
+    if (!state_->prepare(ScratchState::first_chunk_bytes, attempt)) {
+        refuse(*state_, ScratchState::first_chunk_bytes, attempt);
     }
-    unsettled_ = false;
+    set_slow_end(unsettled, false);
     platform::mark_defined(this, sizeof *this);
 }
 
@@ -73,17 +76,17 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     if (bytes == 0) return nullptr;
     events::look_for_recorder();
     const std::size_t begin = used();
-    Refusal refusal;
-    void* const block = state_->allocate(bytes, alignment, refusal);
+    Attempt attempt;
+    void* const block = state_->allocate(bytes, alignment, attempt);
     if (events::is_recording() || platform::has_memory_tool() || state_->checked != nullptr) {
-        unsettled_ = true;  // the scope's end is recorded as its allocations were
+        set_slow_end(unsettled, true);  // the scope's end is recorded as its allocations were
     }
     if (events::is_recording()) {
         const auto action = block == nullptr ? TraceAction::refuse : TraceAction::scratch_allocate;
         events::record_offset(TraceAction::scratch_mark, state_->number, begin);
         events::record(action, state_->number, block, bytes, alignment);
     }
-    if (block == nullptr) refuse(*state_, bytes, refusal);
+    if (block == nullptr) refuse(*state_, bytes, attempt);
     return block;
 }
 
@@ -97,7 +100,7 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
     const std::size_t bytes = product(cols, element_bytes);
     if (rows == 0 || bytes == 0) return {};
     if (bytes > std::numeric_limits<std::size_t>::max() - 2 * cache_line_bytes) {
-        refuse(*state_, bytes, {"the largest size", SIZE_MAX});
+        refuse(*state_, bytes, {.refusal = {"the largest size", SIZE_MAX}});
     }
     std::size_t row_bytes = base::align_up(bytes, cache_line_bytes);
     if (row_bytes % few_sets_bytes == 0) row_bytes += cache_line_bytes;
@@ -107,15 +110,15 @@ PaddedMatrix Scratch::allocate_padded_matrix(std::size_t rows, std::size_t cols,
 std::size_t Scratch::product(std::size_t one, std::size_t other) const {
     std::size_t result = 0;
     if (!base::multiply(one, other, result)) {
-        refuse(*state_, SIZE_MAX, {"the largest size", SIZE_MAX});
+        refuse(*state_, SIZE_MAX, {.refusal = {"the largest size", SIZE_MAX}});
     }
     return result;
 }
 
 void Scratch::reserve(std::size_t bytes) {
-    Refusal refusal;
-    if (bytes == 0 || state_->prepare(bytes, refusal)) return;
-    refuse(*state_, bytes, refusal);
+    Attempt attempt;
+    if (bytes == 0 || state_->prepare(bytes, attempt)) return;
+    refuse(*state_, bytes, attempt);
 }
 
 std::size_t Scratch::trim() noexcept {
@@ -183,9 +186,9 @@ void Scratch::begin_operator(ScratchScope& scope, std::string_view name) noexcep
     scope.high_before_ = words_->high.load(std::memory_order_relaxed);
     base::raise_to(state_->totals.peak_used_bytes, scope.high_before_);
     words_->high.store(scope.used_before_, std::memory_order_relaxed);
-    base::Refusal refusal;
+    Attempt attempt;
     // If this is refused, the operator's allocations request what they need themselves.
-    (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), refusal);
+    (void)state_->prepare(found->need_bytes.load(std::memory_order_relaxed), attempt);
 }
 
 void Scratch::end_operator(const ScratchScope& scope) noexcept {
@@ -209,10 +212,7 @@ void Scratch::end_scope_slow(const ScratchScope& scope) noexcept {
     raise_high();
     events::record_offset(TraceAction::scratch_release, state_->number, scope.used_before_);
     if (scope.operator_ != nullptr) end_operator(scope);
-    state_->go_back_to(scope.chunk_, scope.used_before_);
-    detail::add(words_->releases, 1);
-    scope_.store(scope.outer_, std::memory_order_relaxed);
-    if (unsettled_ && this->scope() == state_->outside && used() == 0) state_->settle();
+    state_->end_scope(scope.chunk_, scope.used_before_, scope.outer_);
 }
 
 Scratch::Mark Scratch::mark() const noexcept {
@@ -247,7 +247,7 @@ void Scratch::release_to(const Mark& mark, const char* call) {
 void Scratch::reset() {
     if (is_in_scope()) refuse(*state_, "reset", "inside an open ScratchScope");
     state_->release_to(0, 0);
-    if (unsettled_) state_->settle();
+    state_->settle_if_unused();
 }
 
 }  // namespace tensorpool

@@ -1,6 +1,5 @@
 #include "arena/scratch/scratch_state.hpp"
 
-#include "limits/ladder.hpp"
 #include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool::arena {
@@ -38,7 +37,7 @@ void ScratchChunks::mark_freed_above(std::size_t number, std::size_t used) const
 }
 
 void ScratchChunks::set_buffer(std::byte* begin, std::byte* end) {
-    chunks_.push_back({begin, end});
+    chunks_.push_back({.begin = begin, .end = end});
     platform::mark_closed(begin, chunks_.back().bytes());
     is_buffer_ = true;
 }
@@ -59,32 +58,34 @@ bool ScratchChunks::next_has(std::size_t bytes, std::size_t alignment) const noe
 }
 
 std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
-                                    Refusal& refusal) noexcept {
+                                    Attempt& attempt) noexcept {
     if (is_buffer_) {
-        refusal = {"the buffer", chunks_.front().bytes()};
+        attempt.refusal = {"the buffer", chunks_.front().bytes()};
         return 0;
     }
     const std::size_t page = platform::page_bytes();
     needed = base::align_up(needed, page);
     wanted = std::max(needed, base::align_up(wanted, page));
-    limits::CommitAccount account(limits::commit_budget());
+    limits::CommitAccount account(limits::commit_budget(), limits::scope_budget);
     const auto grow = [&] {
-        limits::BudgetRequest request;
+        attempt.budget.clear();
         bool tried = false;
         const auto get = [&](std::size_t bytes) {
             tried = true;
             return append(platform::map(bytes, std::max(alignment, page)), bytes);
         };
         const std::size_t grown =
-            account.take_and_get(needed, wanted, surplus_fraction, page, request, get);
+            account.take_and_get(needed, wanted, surplus_fraction, page, attempt.budget, get);
         if (grown != 0) return grown;
-        refusal = tried ? Refusal{"address space", platform::available_address_space()}
-                        : account.refuse(needed, false, request);
-        refusal.missing = 0;  // counts the pages of a pool only
+        attempt.refusal = tried
+                              ? base::Refusal{"address space", platform::available_address_space()}
+                              : account.refuse(needed, false, attempt.budget);
+        attempt.refusal.missing = 0;  // counts the pages of a pool only
         return grown;
     };
-    const std::size_t bytes = grow();
-    return bytes == 0 && limits::ladder().gives_for(refusal) ? grow() : bytes;
+    std::size_t bytes = grow();
+    while (bytes == 0 && attempt.may_retry()) bytes = grow();
+    return bytes;
 }
 
 // Returns false, and gives the memory back, if there is no memory or no room for its entry.
@@ -102,7 +103,7 @@ bool ScratchChunks::append(void* memory, std::size_t bytes) noexcept {
         return false;
     }
     chunks = chunks_;  // has room
-    chunks.push_back({begin, begin + bytes});
+    chunks.push_back({.begin = begin, .end = begin + bytes, .budget = limits::scope_budget});
     const std::lock_guard guard(scratch_registry());
     chunks_.swap(chunks);
     totals_.count_growth(bytes);
@@ -117,6 +118,7 @@ void ScratchChunks::give_back(const Chunk& chunk) noexcept {
     platform::mark_returned(chunk.begin, chunk.bytes());
     platform::unmap(chunk.begin, chunk.bytes());
     limits::commit_budget().give_back(chunk.bytes());
+    if (chunk.budget != nullptr) chunk.budget->refund(chunk.bytes());
 }
 
 void ScratchChunks::drop_present() noexcept {

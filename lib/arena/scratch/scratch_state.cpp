@@ -132,10 +132,10 @@ void ScratchState::set_buffer(std::span<std::byte> buffer) {
 }
 
 void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
-                             base::Refusal& refusal) noexcept {
+                             arena::Attempt& attempt) noexcept {
     const std::size_t most = arena_defaults().max_allocation;
     if (bytes > most) {
-        refusal = {"max_allocation", most};
+        attempt.refusal = {"max_allocation", most};
         return nullptr;
     }
     alignment = std::max(alignment, granule);
@@ -155,17 +155,18 @@ void* ScratchState::allocate(std::size_t bytes, std::size_t alignment,
             }
             return block;
         }
-        if (!grow(size, alignment, refusal)) return nullptr;
+        if (!grow(size, alignment, attempt)) return nullptr;
     }
 }
 
 // Continues in the next chunk: a spare one, or a new one from the system.
-bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept {
+bool ScratchState::grow(std::size_t bytes, std::size_t alignment,
+                        arena::Attempt& attempt) noexcept {
     const bool first = chunks.empty();
     if (first || !chunks.next_has(bytes, alignment)) {
         const std::size_t surplus = std::min(capacity(), max_chained_surplus);
         const std::size_t wanted = std::max({bytes, surplus, first_chunk_bytes});
-        if (!add_chunk(bytes, wanted, alignment, refusal)) return false;
+        if (!add_chunk(bytes, wanted, alignment, attempt)) return false;
     }
     if (!first) chunks.go_on(scratch_.used());
     // If all memory lay in one piece, the block might need padding.
@@ -175,9 +176,9 @@ bool ScratchState::grow(std::size_t bytes, std::size_t alignment, base::Refusal&
     return true;
 }
 
-bool ScratchState::prepare(std::size_t bytes, base::Refusal& refusal) noexcept {
+bool ScratchState::prepare(std::size_t bytes, arena::Attempt& attempt) noexcept {
     if (!is_ready_for(bytes)) {
-        if (!make_ready(bytes, refusal)) return false;
+        if (!make_ready(bytes, attempt)) return false;
         note_changes();
     }
     prepared_ = std::max(prepared_, scratch_.used() + bytes);
@@ -188,22 +189,22 @@ bool ScratchState::is_ready_for(std::size_t bytes) const noexcept {
     return bytes <= scratch_.limit_ - scratch_.used() || chunks.next_has(bytes, granule);
 }
 
-bool ScratchState::make_ready(std::size_t bytes, base::Refusal& refusal) noexcept {
+bool ScratchState::make_ready(std::size_t bytes, arena::Attempt& attempt) noexcept {
     const bool first = chunks.empty();
-    if (!add_chunk(bytes, bytes, granule, refusal)) return false;
+    if (!add_chunk(bytes, bytes, granule, attempt)) return false;
     if (!first && (scratch_.used() != 0 || scratch_.scope() != outside)) return true;
     // The new chunk replaces one that holds nothing.
     if (!first) chunks.drop_present();
     use_present_chunk();
-    scratch_.unsettled_ = scratch_.scope() != outside;
+    scratch_.set_slow_end(Scratch::unsettled, scratch_.scope() != outside);
     return true;
 }
 
 bool ScratchState::add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
-                             base::Refusal& refusal) noexcept {
-    const std::size_t bytes = chunks.add_next(needed, wanted, alignment, refusal);
+                             arena::Attempt& attempt) noexcept {
+    const std::size_t bytes = chunks.add_next(needed, wanted, alignment, attempt);
     if (bytes == 0) return false;
-    scratch_.unsettled_ = true;
+    scratch_.set_slow_end(Scratch::unsettled, true);
     if (innermost != nullptr) {
         innermost->growths.fetch_add(1, std::memory_order_relaxed);
         innermost->grown_bytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -240,12 +241,12 @@ void ScratchState::settle() noexcept {
     const std::size_t high = record->words.high.load(std::memory_order_relaxed);
     const std::size_t need = std::max(high + slack_, prepared_);
     forget_need();
-    scratch_.unsettled_ = false;
+    scratch_.set_slow_end(Scratch::unsettled, false);
     if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
     chunks.drop_all();
     // If this is refused, the next allocation requests what it needs itself.
-    base::Refusal refusal;
-    (void)chunks.add_next(need, arena::joined_bytes(need), granule, refusal);
+    arena::Attempt attempt;
+    (void)chunks.add_next(need, arena::joined_bytes(need), granule, attempt);
     use_present_chunk();
     note_changes();
 }
@@ -298,13 +299,13 @@ void ScratchState::release_to(std::size_t chunk, std::size_t used) noexcept {
     go_back_to(chunk, used);
     add(record->words.releases, 1);
     history.add(used);
+    handles_.forget_from(used);
 }
 
 HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
     handles_.push({.used_before = scratch_.used(),
                    .chunk = scratch_.chunk_,
                    .scope = scratch_.scope(),
-                   .releases = history.count(),
                    .thread = std::this_thread::get_id()});
     void* address = nullptr;
     try {
@@ -320,13 +321,12 @@ HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
     arena::ScratchHandle& handle = handles_.last();
     handle.block = address;
     handle.used_after = scratch_.used();
+    if (handle.scope != outside) scratch_.set_slow_end(Scratch::with_handles, true);
     return {address, bytes, BlockOwner(link_, handle.serial, alignment)};
 }
 
 void ScratchState::end_handle(const HeldBlock& block) noexcept {
-    const char* const misuse =
-        handles_.misuse_of(block, scratch_.scope(), scratch_.used(), history);
-    if (misuse != nullptr) {
+    if (const char* const misuse = handles_.end(block)) {
         events::stop_at_misuse(
             {.kind = events::MisuseKind::scope_order,
              .pointer = block.address,
@@ -335,9 +335,28 @@ void ScratchState::end_handle(const HeldBlock& block) noexcept {
             "the end of a handle: scratch of %s: the handle owns the block of %zu B at %p, but %s",
             name(), block.bytes, block.address, misuse);
     }
-    const arena::ScratchHandle handle = handles_.pop();
-    release_to(handle.chunk, handle.used_before);
-    if (scratch_.unsettled_ && scratch_.scope() == outside && scratch_.used() == 0) settle();
+    return_ended_handles();
+    settle_if_unused();
+}
+
+void ScratchState::return_ended_handles() noexcept {
+    while (const auto* const last = handles_.ended_on_top(scratch_.scope(), scratch_.used()))
+        release_to(last->chunk, last->used_before);
+    scratch_.set_slow_end(Scratch::with_handles, handles_.wait_for_scopes(outside));
+}
+
+void ScratchState::end_scope(std::size_t chunk, std::size_t used, std::uint64_t outer) noexcept {
+    go_back_to(chunk, used);
+    handles_.forget_from(used);
+    add(record->words.releases, 1);
+    scratch_.scope_.store(outer, std::memory_order_relaxed);
+    return_ended_handles();
+    settle_if_unused();
+}
+
+void ScratchState::settle_if_unused() noexcept {
+    const bool is_unsettled = (scratch_.slow_end_ & Scratch::unsettled) != 0;
+    if (is_unsettled && scratch_.scope() == outside && scratch_.used() == 0) settle();
 }
 
 }  // namespace tensorpool::detail

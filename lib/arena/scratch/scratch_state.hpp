@@ -66,8 +66,6 @@ private:
     std::unordered_map<std::string_view, detail::ScratchOperator*> known_;
 };
 
-using base::Refusal;
-
 /// Returns the size of the chunk that replaces several ones after a run that needed `need` bytes.
 std::size_t joined_bytes(std::size_t need) noexcept;
 
@@ -80,6 +78,8 @@ public:
         std::byte* end = nullptr;
         /// Bytes that were in use in the earlier chunks when the use of this one began.
         std::size_t below = 0;
+        /// What is charged for it, besides the commit budget: that of a scope, or nullptr.
+        limits::BudgetNode* budget = nullptr;
 
         std::size_t bytes() const noexcept { return static_cast<std::size_t>(end - begin); }
     };
@@ -106,9 +106,9 @@ public:
     /// Adds a chunk of `wanted` bytes, or of at least `needed` if memory is short, that begins at a
     /// multiple of `alignment`. It replaces all chunks after the present one. If there was none,
     /// the new chunk becomes the present one. Returns its bytes; 0 if it is refused, in which case
-    /// nothing changed.
+    /// nothing changed. A scope of a budget is charged for it. Holders may be asked.
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
-                         Refusal& refusal) noexcept;
+                         Attempt& attempt) noexcept;
     /// Makes the next chunk the present one. `below` bytes are in use in the earlier chunks.
     void go_on(std::size_t below) noexcept { chunks_[++present_].below = below; }
     /// Marks all blocks above this position as freed, for a memory tool.
@@ -144,12 +144,12 @@ struct ScratchHandle {
     std::size_t used_after = 0;
     std::size_t chunk = 0;
     std::uint64_t scope = 0;
-    std::uint64_t releases = 0;  // before the block was allocated
     std::thread::id thread;
+    bool has_ended = false;
 };
 
-/// The handles (PooledAllocation) of a scratch that have not ended, the last one made on top: they
-/// end in reverse order within their scope.
+/// The handles (PooledAllocation) of a scratch whose memory was not released, the last one made on
+/// top. One that ends below memory in use waits until that is gone.
 ///
 /// A block may lie where the block of a handle that outlived its memory lay. A serial number tells
 /// the two apart; the handle's BlockOwner keeps it in place of the number of releases.
@@ -157,57 +157,55 @@ class ScratchHandles {
 public:
     /// Adds a handle whose block begins at `used_before`, and gives it a serial number.
     void push(const ScratchHandle& handle) {
-        // The memory of these was released before their handles ended, which their ends will
-        // report.
-        while (!handles_.empty() && handles_.back().used_before >= handle.used_before)
-            handles_.pop_back();
         handles_.push_back(handle);
         handles_.back().serial = ++last_serial_;
     }
     ScratchHandle& last() noexcept { return handles_.back(); }
-    ScratchHandle pop() noexcept {
-        const ScratchHandle last = handles_.back();
-        handles_.pop_back();
-        return last;
+    void pop() noexcept { handles_.pop_back(); }
+    /// Forgets the handles whose memory is released: all from this position on. The ends of those
+    /// that live will report it.
+    void forget_from(std::size_t used) noexcept {
+        while (!handles_.empty() && handles_.back().used_before >= used) handles_.pop_back();
     }
     /// Forgets the handle that owns `block`, wherever it is.
     void forget(const HeldBlock& block) noexcept {
         const auto found = find(block);
         if (found != handles_.rend()) handles_.erase(std::next(found).base());
     }
-    /// Returns why the end of the handle that owns `block` is misuse in `scope`, with `used` bytes
-    /// in use; nullptr if it is not.
-    const char* misuse_of(const HeldBlock& block, std::uint64_t scope, std::size_t used,
-                          const ReleaseHistory& history) const noexcept {
+    /// Ends the handle that owns `block`. Returns why that is misuse; nullptr if it is not.
+    const char* end(const HeldBlock& block) noexcept {
         const auto found = find(block);
         if (found == handles_.rend()) {
-            return "its memory was released before; expected it to end before its ScratchScope";
+            return "its memory was released before; expected it to end before its ScratchScope and "
+                   "before any release";
         }
         if (found->thread != std::this_thread::get_id()) {
             return "it belongs to another thread; expected it to end on its own";
         }
-        if (found->scope != scope) {
-            return "its ScratchScope is not the innermost one; expected it to end in its scope";
-        }
-        if (history.went_below(found->used_after, found->releases)) {
-            return "its memory was released before; expected it to end before the release";
-        }
-        if (found != handles_.rbegin())
-            return "a handle made after it has not ended; expected reverse order";
-        if (found->used_after != used) {
-            return "memory allocated after it is in use; expected it to be the last";
-        }
+        found->has_ended = true;
         return nullptr;
+    }
+    /// Returns the handle that has ended and whose block may be returned in `scope`, with `used`
+    /// bytes in use; nullptr if there is none.
+    const ScratchHandle* ended_on_top(std::uint64_t scope, std::size_t used) const noexcept {
+        if (!is_last_ended()) return nullptr;
+        const ScratchHandle& last = handles_.back();
+        return last.scope == scope && last.used_after == used ? &last : nullptr;
+    }
+    /// Returns whether the end of a scope releases the memory of handles, or lets one be returned.
+    bool wait_for_scopes(std::uint64_t outside) const noexcept {
+        return is_last_ended() || (!handles_.empty() && handles_.back().scope != outside);
     }
 
 private:
     using Handles = std::vector<ScratchHandle>;
-    Handles::const_reverse_iterator find(const HeldBlock& block) const noexcept {
+    Handles::reverse_iterator find(const HeldBlock& block) noexcept {
         const std::uint64_t serial = block.owner.releases();
         return std::find_if(handles_.rbegin(), handles_.rend(), [&](const auto& handle) {
-            return handle.block == block.address && handle.serial == serial;
+            return handle.block == block.address && handle.serial == serial && !handle.has_ended;
         });
     }
+    bool is_last_ended() const noexcept { return !handles_.empty() && handles_.back().has_ended; }
 
     std::uint64_t last_serial_ = 0;
     Handles handles_;
@@ -240,13 +238,13 @@ public:
     }
 
     /// Allocates if the present chunk may have no room. Returns nullptr, with the reason in
-    /// `refusal`, if that fails.
-    void* allocate(std::size_t bytes, std::size_t alignment, base::Refusal& refusal) noexcept;
+    /// `attempt`, if that fails.
+    void* allocate(std::size_t bytes, std::size_t alignment, arena::Attempt& attempt) noexcept;
     /// Uses memory of the caller in place of chunks.
     void set_buffer(std::span<std::byte> buffer);
     /// Makes room for `bytes` bytes, so that they need no growth. Returns false, with the reason in
-    /// `refusal`, if that fails.
-    [[nodiscard]] bool prepare(std::size_t bytes, base::Refusal& refusal) noexcept;
+    /// `attempt`, if that fails.
+    [[nodiscard]] bool prepare(std::size_t bytes, arena::Attempt& attempt) noexcept;
 
     /// Sets the present chunk and the bytes in use.
     void go_back_to(std::size_t chunk, std::size_t used) noexcept;
@@ -254,11 +252,13 @@ public:
     void release_to(std::size_t chunk, std::size_t used) noexcept;
     /// Allocates a block for a handle. Throws what Scratch::allocate throws, and std::bad_alloc.
     HeldBlock hold(std::size_t bytes, std::size_t alignment);
-    /// Returns the block of a handle that ends. Stops the program if the handle does not end in its
-    /// scope, in reverse order.
+    /// Returns the block of a handle that ends, now or once nothing above it is in use. Stops the
+    /// program if its memory was released before, or on another thread.
     void end_handle(const HeldBlock& block) noexcept;
-    /// Replaces several chunks by one that would have held everything. REQUIRES: nothing is in use.
-    void settle() noexcept;
+    /// Goes back to where a scope began and makes `outer` the innermost one.
+    void end_scope(std::size_t chunk, std::size_t used, std::uint64_t outer) noexcept;
+    /// Replaces several chunks by one that would have held everything, if nothing is in use.
+    void settle_if_unused() noexcept;
     std::size_t trim() noexcept;
     /// Returns the bytes that alignment might have needed, in addition to the bytes in use since
     /// the last joining, if all memory had been one piece.
@@ -296,13 +296,15 @@ public:
 
 private:
     [[nodiscard]] bool grow(std::size_t bytes, std::size_t alignment,
-                            base::Refusal& refusal) noexcept;
+                            arena::Attempt& attempt) noexcept;
     void use_present_chunk() noexcept;
+    void return_ended_handles() noexcept;
+    void settle() noexcept;
     [[nodiscard]] bool add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
-                                 base::Refusal& refusal) noexcept;
+                                 arena::Attempt& attempt) noexcept;
 
     bool is_ready_for(std::size_t bytes) const noexcept;
-    [[nodiscard]] bool make_ready(std::size_t bytes, base::Refusal& refusal) noexcept;
+    [[nodiscard]] bool make_ready(std::size_t bytes, arena::Attempt& attempt) noexcept;
     void forget_need() noexcept {
         base::raise_to(totals.peak_used_bytes, record->words.high.load(std::memory_order_relaxed));
         record->words.high.store(0, std::memory_order_relaxed);

@@ -79,14 +79,14 @@ namespace {
 TEST(ScratchAllocations, ARecordingMayBeginInAnyOfThem) {
     statistics::ArenaTotals totals;
     ScratchChunks chunks(totals);
-    Refusal refusal;
+    Attempt attempt;
     on_call = []() noexcept {
         scratch_registry().show_quick_paths(false);
         scratch_registry().show_quick_paths(true);
     };
     std::size_t added = 0;
     for (unsigned i = 0; i != 5; ++i) {
-        added += chunks.add_next(4096, 4096, 64, refusal) != 0 ? 1 : 0;
+        added += chunks.add_next(4096, 4096, 64, attempt) != 0 ? 1 : 0;
         if (i != 0) chunks.go_on(0);
     }
     chunks.drop_all();

@@ -31,12 +31,12 @@ TEST(JoinedBytes, FollowTheSteps) {
 class Chunks : public ::testing::Test {
 protected:
     std::size_t add(std::size_t bytes, std::size_t alignment = 64) {
-        return chunks_.add_next(bytes, bytes, alignment, refusal_);
+        return chunks_.add_next(bytes, bytes, alignment, attempt_);
     }
 
     statistics::ArenaTotals totals_;
     ScratchChunks chunks_{totals_};
-    Refusal refusal_;
+    Attempt attempt_;
 };
 
 TEST_F(Chunks, FirstChunkBecomesThePresentOne) {
@@ -126,8 +126,8 @@ TEST_F(Chunks, BudgetCountsTheirBytes) {
 TEST_F(Chunks, RequestAboveAvailableMemoryIsRefused) {
     add(mib);
     EXPECT_EQ(add(SIZE_MAX / 4), 0U);
-    EXPECT_STREQ(refusal_.limit, "available memory");
-    EXPECT_EQ(refusal_.limit_bytes, limits::commit_budget().ceiling());
+    EXPECT_STREQ(attempt_.refusal.limit, "available memory");
+    EXPECT_EQ(attempt_.refusal.limit_bytes, limits::commit_budget().ceiling());
     EXPECT_TRUE(chunks_.is_one());
     EXPECT_EQ(totals_.growths, 1U);
 }
@@ -138,8 +138,8 @@ TEST_F(Chunks, BufferIsTheOnlyChunkAndStays) {
     EXPECT_TRUE(chunks_.is_buffer());
     EXPECT_EQ(chunks_.present().begin, buffer.data());
     EXPECT_EQ(add(1), 0U);
-    EXPECT_STREQ(refusal_.limit, "the buffer");
-    EXPECT_EQ(refusal_.limit_bytes, 1000U);
+    EXPECT_STREQ(attempt_.refusal.limit, "the buffer");
+    EXPECT_EQ(attempt_.refusal.limit_bytes, 1000U);
     EXPECT_EQ(chunks_.drop_spares(), 0U);
     EXPECT_EQ(chunks_.drop_all(), 0U);
     EXPECT_TRUE(chunks_.is_one());
