@@ -83,8 +83,8 @@ private:
 ///
 /// What is charged to a budget is charged to its parents as well. Pools, arenas, contexts, planned
 /// arenas and the allocators of device and pinned memory charge the bytes that they commit to the
-/// budget in their options. A BudgetScope charges the blocks that a thread allocates from pools
-/// without a budget. The machine's memory remains the limit above all roots.
+/// budget in their options. A BudgetScope charges what a thread takes from pools, arenas, scratches
+/// and plans without a budget. The machine's memory remains the limit above all roots.
 ///
 /// A budget may end before what is charged to it: the charges then remain with its parent, and its
 /// limits no longer count. Thread-safe; neither copied nor moved.
@@ -143,6 +143,11 @@ private:
 /// Outside of any scope, a charged block keeps its charge if it stays in place when it is resized;
 /// if it moves, no budget is charged for it any more. Frees of charged blocks, and all frees inside
 /// a scope, take some nanoseconds more; other threads and blocks are not affected.
+///
+/// Arenas (also those of contexts) and scratches without a budget charge the memory by which they
+/// grow in the scope, until they give it back. The memory of a plan is charged while an iteration
+/// that began in the scope, or later ones, use it (PlannedArenaOptions). The guide has a table of
+/// all that a budget counts.
 ///
 /// An automatic variable: it ends on its own thread, before the scope around it. The budget may end
 /// first.

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "arena/arena_table.hpp"
-#include "limits/commit_budget.hpp"
+#include "arena/growth_account.hpp"
 #include "limits/ladder.hpp"
 #include "platform/tools/memory_probes.hpp"
 #include "platform/tools/memory_tools.hpp"
@@ -100,10 +100,11 @@ inline std::size_t share_of_addresses() noexcept {
 /// of functions that change it do not overlap.
 class ArenaMemory {
 public:
-    /// Charges what it commits to `budget`, unless that is nullptr, and to the commit budget.
+    /// Charges what it commits to `budget`, or if that is nullptr to the budgets of scopes, and to
+    /// the commit budget.
     explicit ArenaMemory(statistics::ArenaTotals& totals,
                          limits::BudgetNode* budget = nullptr) noexcept
-        : totals_(totals), account_(limits::commit_budget(), budget) {}
+        : totals_(totals), account_(budget) {}
     ~ArenaMemory() {
         if (is_one_of_many_) arenas_that_share.fetch_sub(1, std::memory_order_relaxed);
         if (base_ == nullptr) return;
@@ -178,8 +179,8 @@ public:
     bool charge(Attempt& attempt) noexcept {
         if (is_charged()) return true;
         attempt.budget.clear();
-        if (account_.take(uncharged_, uncharged_, 1.0, platform::page_bytes(), attempt.budget) ==
-            0) {
+        if (account_.take_and_get(uncharged_, uncharged_, 1.0, platform::page_bytes(),
+                                  attempt.budget, [](std::size_t) { return true; }) == 0) {
             note_refusal(uncharged_, false, attempt);
             return false;
         }
@@ -253,7 +254,7 @@ private:
     }
 
     statistics::ArenaTotals& totals_;
-    limits::CommitAccount account_;
+    GrowthAccount account_;
     std::byte* base_ = nullptr;
     std::size_t reserved_ = 0;
     std::size_t limit_ = 0;

@@ -296,8 +296,10 @@ public:
     }
     /// Returns how many bytes its limits and those above allow now.
     std::size_t allowed(bool may_pass_soft) const noexcept {
-        const std::size_t own = room(may_pass_soft);
-        return parent == nullptr ? own : std::min(own, parent->allowed(may_pass_soft));
+        std::size_t most = SIZE_MAX;
+        for (const BudgetNode* node = this; node != nullptr; node = node->parent)
+            most = std::min(most, node->room(may_pass_soft));
+        return most;
     }
     /// Like `let_go`.
     void let_go_locked() noexcept {

@@ -1,12 +1,14 @@
 // Arenas and contexts that charge their capacity to a budget.
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <thread>
 #include <vector>
 
 #include <tensorpool/budget.hpp>
 #include <tensorpool/context.hpp>
+#include <tensorpool/scratch.hpp>
 
 #include "arena/arena_test.hpp"
 
@@ -42,6 +44,87 @@ TEST(ArenaBudget, ChargeIsTheCapacity) {
         EXPECT_EQ(budget.in_use(), mib) << "what is above `retain` goes back";
     }
     EXPECT_EQ(process.in_use(), 0U);
+}
+
+TEST(ArenaBudget, ScopesAreChargedForTheGrowthInThemUntilItIsGivenBack) {
+    Budget process("process");
+    Budget one(process, "one");
+    Budget other(process, "other", {.hard = 4 * mib});
+    std::optional<Budget> ending(std::in_place, process, "ending");
+    {
+        Arena arena(bare_options());
+        (void)arena.allocate(mib);
+        const auto grow = [&](Budget& budget, std::size_t bytes) {
+            const BudgetScope scope(budget);
+            (void)arena.allocate(bytes);
+        };
+        grow(one, mib);
+        grow(one, mib);
+        grow(other, 3 * mib);
+        grow(one, 2 * mib);
+        grow(*ending, mib);
+        EXPECT_EQ(one.in_use(), 4 * mib);
+        EXPECT_EQ(other.in_use(), 3 * mib);
+        EXPECT_THROW(grow(other, 2 * mib), AllocationError);
+        EXPECT_EQ(other.in_use(), 3 * mib);
+        EXPECT_EQ(arena.used(), 9 * mib) << "a refused request changes nothing";
+        ending.reset();
+        EXPECT_EQ(process.in_use(), 8 * mib);
+        arena.release_to(4 * mib);
+        arena.trim();
+        EXPECT_EQ(one.in_use(), 2 * mib);
+        EXPECT_EQ(other.in_use(), mib);
+        EXPECT_EQ(process.in_use(), 3 * mib);
+        grow(*std::make_unique<Budget>(process, "short"), mib);
+        EXPECT_EQ(process.in_use(), 4 * mib);
+    }
+    EXPECT_EQ(process.in_use(), 0U);
+}
+
+TEST(ArenaBudget, ScopesChargeTheInitialCapacityWithTheFirstAllocation) {
+    Budget budget("request");
+    ArenaOptions options = bare_options();
+    options.initial_capacity = 2 * mib;
+    Arena arena(options);
+    {
+        const BudgetScope scope(budget);
+        (void)arena.allocate(100);
+        EXPECT_EQ(budget.in_use(), 2 * mib);
+    }
+    arena.reset();
+    arena.trim();
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+TEST(ArenaBudget, HoldersOfAScopeMakeRoomForArenasAndScratches) {
+    class Cache : public MemoryHolder {
+    public:
+        std::size_t available() const noexcept override { return held_.capacity(); }
+        std::size_t give(std::size_t) noexcept override {
+            held_.reset();
+            return held_.trim();
+        }
+        void fill(std::size_t bytes) { (void)held_.allocate(bytes); }
+
+    private:
+        Arena held_{bare_options()};
+    };
+    Budget budget("request", {.hard = 20 * mib});
+    Cache cache;
+    const HolderRegistration registration = budget.add_holder(cache);
+    const BudgetScope scope(budget);
+    for (const bool in_scratch : {false, true}) {
+        cache.fill(16 * mib);
+        EXPECT_EQ(budget.in_use(), 16 * mib);
+        std::thread([&] {
+            const BudgetScope of_thread(budget);
+            Arena arena(bare_options());
+            EXPECT_NE(in_scratch ? Scratch::local().allocate(8 * mib) : arena.allocate(8 * mib),
+                      nullptr);
+            EXPECT_LE(budget.in_use(), 10 * mib);
+        }).join();
+        EXPECT_EQ(budget.in_use(), 0U);
+    }
 }
 
 TEST(ArenaBudget, InitialCapacityIsChargedByTheFirstAllocation) {
