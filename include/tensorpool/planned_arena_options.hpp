@@ -20,8 +20,9 @@ struct PlannedArenaOptions {
     /// global pool.
     MemoryPool* pool = nullptr;
     /// The budget to which the arena charges the memory of its plans while it has borrowed it,
-    /// besides what the pool charges for it; nullptr for none. If it refuses, the pool serves the
-    /// iteration. It may end before the arena.
+    /// besides what the pool charges for it; nullptr for that of the BudgetScope in which the
+    /// iteration begins, if there is one. If it refuses, the pool serves the iteration. It may end
+    /// before the arena.
     Budget* budget = nullptr;
     /// The number of iterations that the pool serves before the arena learns. The first iteration
     /// of a loop often makes what later ones keep, such as gradients and the optimizer's state.

@@ -28,8 +28,10 @@ class ServeScope;
 ///
 /// Any thread frees the blocks like all blocks of the global pool: with `deallocate`, or with
 /// `free` if the pool serves malloc. Blocks outlive the scope and the arena; the plan's memory
-/// stays until its last block is freed. `owns`, `usable_size` and `reallocate` of the global pool
-/// accept them too. A block of the plan is counted in the arena only.
+/// stays until its last block is freed. Requests in another BudgetScope than the one in which the
+/// iteration began stay with the pool, unless the arena has a budget of its own. `owns`,
+/// `usable_size` and `reallocate` of the global pool accept them too. A block of the plan is
+/// counted in the arena only.
 ///
 /// Requests of other threads stay with the pool, unless they join the scope (JoinServeScope).
 /// Scopes of a thread nest, and end in reverse order; the innermost one serves. While a scope

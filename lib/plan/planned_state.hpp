@@ -150,14 +150,18 @@ public:
 
         /// Returns whether a thread was served at any time.
         bool is_used() const noexcept { return is_used_; }
+        /// Returns whether a ServeScope is open.
+        bool is_serving() const noexcept { return is_serving_; }
         void begin_iteration() {
             const std::lock_guard guard(mutex_);
             state_.begin_iteration();
+            is_serving_ = true;
             // The pool serves this iteration; it and the idle plans of other loops would add up.
             if (state_.plans_.current() == nullptr) (void)kinds::give_back_idle_plans();
         }
         void end_iteration() noexcept {
             const std::lock_guard guard(mutex_);
+            is_serving_ = false;
             state_.end_iteration();
         }
         /// From now on, the plan has no iteration, and its memory may be taken if no block is in
@@ -217,6 +221,7 @@ public:
 
         PlannedState& state_;
         bool is_used_ = false;
+        bool is_serving_ = false;
         // The plan whose memory may be taken, and the bytes that requests lacked since it may.
         // Guarded by the lock of `block_servers`.
         planned::ServedPlan* resting_ = nullptr;
@@ -240,6 +245,11 @@ public:
     }
     // Blocks that callers of the global pool hold stay valid.
     ~PlannedState() {
+        if (server_.is_serving()) {
+            events::stop_at_misuse(
+                {.kind = events::MisuseKind::outlived_owner, .owner = options_.name},
+                "planned arena '%s' ended inside its ServeScope", options_.name.c_str());
+        }
         if (server_.is_used()) {
             server_.forget_noted();
             drop_plan();
@@ -261,6 +271,7 @@ public:
         require_outside(in_iteration_, options_.name, "begin_iteration");
         server_.end_rest();
         owner_ = &thread_table;
+        scope_ = limits::scope_budget;
         const void* no_owner = nullptr;
         arena_.first_owner_.compare_exchange_strong(no_owner, owner_, std::memory_order_relaxed);
         if (auto* const plan = plans_.current())
@@ -360,6 +371,9 @@ public:
     /// allocates from it, or nullptr. REQUIRES: the lock of the server is held.
     template <class Get>
     void* serve_for(Pool& pool, std::size_t bytes, std::size_t alignment, Get get) noexcept {
+        // What another scope's budget pays for is no part of the iteration.
+        const void* const scope = limits::scope_budget;
+        if (scope != nullptr && scope != scope_ && budget_.node() == nullptr) return get();
         if (void* const block = arena_.take_next(bytes, alignment)) return block;
         const PlannedBuffer* const before = arena_.next_;
         const Turn turn = find_turn(bytes, alignment);
@@ -525,6 +539,7 @@ private:
     // For the owner only.
     bool in_iteration_ = false;
     bool has_turns_ = false;           // in the iteration: the plan has memory and serves
+    const void* scope_ = nullptr;      // the budget of the scope in which the iteration began
     const void* owner_ = nullptr;      // address of a thread-local variable of the owner
     std::uint64_t missed_before_ = 0;  // misses when the iteration began
     planned::ServedPlans plans_{*record_, mutex_};

@@ -72,9 +72,10 @@ void look_after_orphaned_plans() noexcept;
 class ServedPlan {
 public:
     /// Makes the tables of a plan and borrows the memory from `pool`, which must outlive the plan.
-    /// Memory is charged to `budget` while it is borrowed. Returns nullptr if there is no memory,
-    /// with the reason in `path`. Throws std::bad_alloc, and std::invalid_argument for a plan of
-    /// more than PlanTables::max_bytes.
+    /// Memory is charged to `budget` while it is borrowed; without one, to that of the scope of the
+    /// thread that borrows it. Returns nullptr if there is no memory, with the reason in `path`.
+    /// Throws std::bad_alloc, and std::invalid_argument for a plan of more than
+    /// PlanTables::max_bytes.
     static std::unique_ptr<ServedPlan> make(LearnedPlan plan, detail::Pool& pool,
                                             const limits::HeldBudget& budget,
                                             pages::SlowPath& path) {
@@ -106,14 +107,21 @@ public:
     std::size_t capacity() const noexcept { return span_ == nullptr ? 0 : span_->bytes(); }
 
     bool has_memory() const noexcept { return span_ != nullptr || plan_.peak_bytes == 0; }
-    /// Borrows the memory. Returns false if the budget or the pool refuses, with the reason in
-    /// `path`. Holders may be asked meanwhile, so the caller holds no lock that one may take.
+    /// Borrows the memory, or has the budget of the present scope pay for what is borrowed. Returns
+    /// false if the budget or the pool refuses, with the reason in `path`. Holders may be asked
+    /// meanwhile, so the caller holds no lock that one may take.
     bool borrow_memory(pages::SlowPath& path) noexcept {
-        if (has_memory()) return true;
+        limits::HeldBudget payer(budget_.node() != nullptr ? budget_.node() : limits::scope_budget);
+        if (has_memory() && payer.node() == payer_.node()) return true;
         const std::size_t bytes = base::align_up(plan_.peak_bytes, pages::page_bytes);
-        if (!budget_.charge_or_ask(bytes, path.budget)) {
+        if (!payer.charge_or_ask(bytes, path.budget)) {
             path.refusal = path.budget.refusal();
             return false;
+        }
+        if (has_memory()) {
+            payer_.refund(bytes);
+            payer_ = std::move(payer);
+            return true;
         }
         do {
             span_ =
@@ -121,9 +129,10 @@ public:
             pool_.report(path);
         } while (span_ == nullptr && path.budget.may_retry());
         if (span_ == nullptr) {
-            budget_.refund(bytes);
+            payer.refund(bytes);
             return false;
         }
+        payer_ = std::move(payer);
         set_addresses(static_cast<std::byte*>(pool_.parts().large.address_of(*span_)));
         return true;
     }
@@ -134,7 +143,7 @@ public:
         pages::Changes changes;
         kinds::take_back(pool_.parts(), *std::exchange(span_, nullptr), changes);
         pool_.report(changes);
-        budget_.refund(bytes);
+        std::exchange(payer_, {}).refund(bytes);
     }
     bool has_held() const noexcept {
         return std::any_of(tables_->states, tables_->states + tables_->count,
@@ -305,8 +314,9 @@ private:
 
     LearnedPlan plan_;
     detail::Pool& pool_;
-    const limits::HeldBudget budget_;
-    void* mapping_ = nullptr;  // of the tables
+    const limits::HeldBudget budget_;  // of the arena
+    limits::HeldBudget payer_;         // that is charged for the borrowed memory
+    void* mapping_ = nullptr;          // of the tables
     std::size_t mapping_bytes_ = 0;
     PlanTables* tables_ = nullptr;
     pages::Span* span_ = nullptr;  // of the borrowed memory

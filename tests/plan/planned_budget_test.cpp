@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <string>
@@ -10,6 +11,7 @@
 #include <tensorpool/budget.hpp>
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/planned_arena.hpp>
+#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/serve_scope.hpp>
 
 #include "limits/charged.hpp"
@@ -48,6 +50,85 @@ TEST(PlannedBudget, ChargeIsTheMemoryOfThePlan) {
         EXPECT_EQ(budget.in_use(), mib);
     }
     EXPECT_EQ(process.in_use(), 0U);
+}
+
+// One loop that knows nothing of the arena.
+void serve(PlannedArena& arena, std::size_t bytes) {
+    const ServeScope scope(arena);
+    const PooledAllocation block(bytes);
+}
+
+TEST(PlannedBudget, ScopeRefusesWhatAPlanMadeBeforeWouldServe) {
+    Budget loader("loader", {.hard = 16 * mib});
+    PlannedArena arena;
+    serve(arena, 40 * mib);
+    serve(arena, 40 * mib);
+    EXPECT_EQ(arena.statistics().served, 1U);
+    const BudgetScope scope(loader);
+    EXPECT_THROW(serve(arena, 40 * mib), AllocationError);
+    EXPECT_EQ(arena.statistics().served, 1U);
+    EXPECT_EQ(loader.in_use(), 0U);
+}
+
+TEST(PlannedBudget, PlanIsChargedToTheScopeInWhichTheIterationBegins) {
+    Budget process("process");
+    Budget one(process, "one");
+    Budget other(process, "other");
+    PlannedArena arena;
+    serve(arena, 4 * mib);
+    for (Budget* const budget : {&one, &other, &one}) {
+        const BudgetScope scope(*budget);
+        serve(arena, 4 * mib);
+        EXPECT_EQ(budget->in_use(), 4 * mib);
+        EXPECT_EQ(process.in_use(), 4 * mib) << "the charge moved";
+    }
+    EXPECT_EQ(arena.statistics().served, 3U);
+    serve(arena, 4 * mib);
+    EXPECT_EQ(process.in_use(), 0U) << "outside of any scope";
+}
+
+TEST(PlannedBudget, RequestsInAnInnerScopeAreChargedToIt) {
+    Budget inner("inner");
+    PlannedArena arena;
+    for (std::uint64_t round = 0; round < 4; ++round) {
+        const ServeScope serve(arena);
+        const PooledAllocation before(mib);
+        {
+            const BudgetScope scope(inner);
+            const PooledAllocation block(2 * mib);
+            EXPECT_EQ(inner.in_use(), 2 * mib);
+        }
+        const PooledAllocation after(mib);
+        EXPECT_EQ(inner.in_use(), 0U);
+        EXPECT_EQ(arena.statistics().served, 2 * round);
+    }
+    EXPECT_EQ(arena.statistics().plan_peak_bytes, 2 * mib);
+    EXPECT_EQ(arena.statistics().plans, 1U);
+}
+
+TEST(PlannedBudget, ThreadsThatJoinAreServedOutsideOfTheScope) {
+    Budget budget("loop");
+    PlannedArena arena;
+    for (std::uint64_t round = 0; round < 3; ++round) {
+        const BudgetScope scope(budget);
+        const ServeScope serve(arena);
+        std::thread([&] {
+            const JoinServeScope joined(serve);
+            const PooledAllocation block(mib);
+        }).join();
+        EXPECT_EQ(arena.statistics().served, round);
+        EXPECT_EQ(budget.in_use(), round == 0 ? 0 : mib);
+    }
+}
+
+TEST(PlannedArenaDeathTest, EndInsideItsServeScopeStopsTheProgram) {
+    EXPECT_DEATH(
+        {
+            auto arena = std::make_unique<PlannedArena>(PlannedArenaOptions{.name = "step"});
+            const ServeScope scope(*arena);
+            arena.reset();
+        },
+        "fatal: outlived-owner.*\n.*planned arena 'step' ended inside its ServeScope");
 }
 
 TEST(PlannedBudget, RetiredPlanStaysChargedUntilItsLastBlockIsFreed) {

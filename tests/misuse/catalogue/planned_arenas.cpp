@@ -1,9 +1,11 @@
 // Misuse of planned arenas, with blocks of the pool and of a plan.
 
+#include <memory>
 #include <sstream>
 
 #include <tensorpool/planned_arena.hpp>
 #include <tensorpool/pooled_allocation.hpp>
+#include <tensorpool/serve_scope.hpp>
 
 #include "misuse/catalogue/catalogue.hpp"
 
@@ -95,6 +97,11 @@ void leak_block() {
     PlannedArena ending(planned_options("mine"));
     (void)ending.allocate(small);
 }
+void end_in_serve_scope() {
+    auto ending = std::make_unique<PlannedArena>(PlannedArenaOptions{.name = "mine"});
+    const ServeScope scope(*ending);
+    ending.reset();
+}
 void make_without_learning() {
     PlannedArenaOptions options = planned_options("mine");
     options.learn_iterations = 0;
@@ -128,6 +135,7 @@ constexpr Case cases[] = {
      always(logic_error)},
     {"planned_load_garbage", load_garbage, always("throws runtime_error")},
     {"planned_leak", leak_block, {passes, passes, leak, passes, leak}},
+    {"planned_end_in_its_serve_scope", end_in_serve_scope, always(outlived_owner)},
     {"planned_without_learning", make_without_learning, always(invalid_argument)},
 };
 
