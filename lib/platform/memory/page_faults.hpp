@@ -54,6 +54,10 @@ enum class Writable : bool { no, yes };
 /// Lets the threads that wait for these pages try again.
 void wake_faults(const FaultSource& source, void* address, std::size_t bytes) noexcept;
 
+/// Returns how many more mappings the process may have until it has three quarters of those that
+/// vm.max_map_count allows; SIZE_MAX if that is not known. Reads the process's list of mappings.
+std::size_t mappings_left() noexcept;
+
 /// A fault to be served.
 struct PageFault {
     void* address = nullptr;

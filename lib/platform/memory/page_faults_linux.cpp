@@ -152,4 +152,14 @@ bool next_fault(const FaultSource& source, PageFault& fault) noexcept {
     }
 }
 
+std::size_t mappings_left() noexcept {
+    std::string_view line;
+    LineReader limit("/proc/sys/vm/max_map_count");
+    const std::size_t allowed = limit.next(line) ? parse_number(line).value_or(0) : 0;
+    if (allowed == 0) return SIZE_MAX;
+    std::size_t left = allowed / 4 * 3;
+    for (LineReader mappings("/proc/self/maps"); left != 0 && mappings.next(line);) --left;
+    return left;
+}
+
 }  // namespace tensorpool::platform

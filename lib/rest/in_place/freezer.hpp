@@ -114,6 +114,12 @@ public:
     /// REQUIRES: the block is in use, of whole pages, and not frozen.
     void freeze(const FrozenBlock::Settings& settings, bool system_calls_may_fail) {
         set_up(system_calls_may_fail);
+        if (!leaves_mappings()) {
+            throw FreezeError(
+                block_message("freeze", settings.name, settings.block) +
+                "the process has three quarters of the mappings that vm.max_map_count "
+                "allows; the rest is left to other code, such as new threads");
+        }
         FrozenBlock* const block = FrozenBlock::make(settings);
         if (block == nullptr) {
             throw FreezeError(block_message("freeze", settings.name, settings.block) +
@@ -184,6 +190,14 @@ private:
         Freezer& freezer;
         FrozenBlock& block;
     };
+    // A frozen block takes up to four. Others take mappings too, so the list is read again soon.
+    bool leaves_mappings() noexcept {
+        constexpr std::size_t most_unread = 256;
+        if (blocks_until_look_.fetch_sub(1, std::memory_order_relaxed) > 0) return true;
+        const std::size_t left = std::min(platform::mappings_left() / 4, most_unread);
+        blocks_until_look_.store(static_cast<int>(left), std::memory_order_relaxed);
+        return left != 0;
+    }
     // Two threads may have begun to freeze the same block.
     bool insert(FrozenBlock& block) noexcept {
         const std::lock_guard guard(lock_);
@@ -423,6 +437,7 @@ private:
     std::atomic<State> state_ = State::none;
     std::atomic<platform::FaultScope> max_scope_ = platform::FaultScope::all;
     platform::FaultSource source_;
+    std::atomic<int> blocks_until_look_ = 0;  // at the mappings of the process
 
     HandlerLock lock_;
     PieceTools tools_;     // guarded by lock_

@@ -54,6 +54,46 @@ bool contains(const std::string& text, const std::string& part) {
     return text.find(part) != std::string::npos;
 }
 
+// Pages of which every second one may be read, so that each has a mapping of its own.
+class ManyMappings {
+public:
+    explicit ManyMappings(std::size_t count) : bytes_(count * page) {
+        begin_ = static_cast<std::byte*>(
+            mmap(nullptr, bytes_, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        for (std::size_t at = 0; at < bytes_; at += 2 * page)
+            EXPECT_EQ(mprotect(begin_ + at, page, PROT_READ), 0);
+    }
+    ~ManyMappings() { munmap(begin_, bytes_); }
+    ManyMappings(const ManyMappings&) = delete;
+    ManyMappings& operator=(const ManyMappings&) = delete;
+
+private:
+    static constexpr std::size_t page = 4 * KiB;
+    std::size_t bytes_;
+    std::byte* begin_;
+};
+
+TEST_F(Freezes, AreRefusedWhileTheProcessHasThreeQuartersOfItsMappings) {
+    PooledAllocation block(pool_, 128 * KiB);
+    fill(block, 1);
+    const auto before = content_of(block);
+    {
+        const ManyMappings most(platform::mappings_left());
+        const std::string message = message_of<FreezeError>([&] {
+            for (int i = 0; i < 300; ++i) {
+                freeze(block);
+                thaw(block);
+            }
+        });
+        EXPECT_TRUE(contains(message, "three quarters of the mappings that vm.max_map_count"))
+            << message;
+        EXPECT_FALSE(is_frozen(block.get()));
+        std::thread([] {}).join();
+    }
+    freeze(block);
+    EXPECT_EQ(content_of(block), before);
+}
+
 TEST_F(Freezes, PagesGoAndContentComesBackAtTheSameAddress) {
     PooledAllocation block(pool_, 1024 * KiB);
     fill(block, 1);
