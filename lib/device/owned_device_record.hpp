@@ -35,7 +35,7 @@ public:
             if (stream->in_segment != nullptr) {
                 statistics::segment().remove(*stream->in_segment);
             } else if (record_.is_in_segment()) {
-                statistics::segment().count_left_out<statistics::DeviceStreamRecord>(false);
+                statistics::segment().count_left_out(statistics::DeviceStreamRecord::layout, false);
             }
             delete std::exchange(stream, stream->next);
         }
@@ -118,7 +118,7 @@ private:
                     made.stream.store(number, std::memory_order_relaxed);
                 });
             if (stream->in_segment == nullptr)
-                statistics::segment().count_left_out<statistics::DeviceStreamRecord>(true);
+                statistics::segment().count_left_out(statistics::DeviceStreamRecord::layout, true);
         }
         stream->next = streams_.load(std::memory_order_relaxed);
         streams_.store(stream, std::memory_order_release);

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "statistics/segment/segment.hpp"
+#include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::statistics {
 
@@ -46,14 +47,15 @@ public:
     OwnedRecord(std::string_view name, Fill fill) noexcept
         : record_(segment().add<Record>(name, fill)) {
         if (record_ != nullptr) return;
-        void* const memory = platform::map(apart_bytes(), platform::page_bytes());
+        Apart* const memory = segment().locked([] { return unused_.take(); });
         if (memory == nullptr) return;
+        memory->~Apart();
         apart_ = new (memory) Apart{};
         record_ = &apart_->record;
         store_name(record_->name, name);
         fill(*record_);
         record_->id.store(segment().next_id(), std::memory_order_relaxed);
-        segment().count_left_out<Record>(true);
+        segment().count_left_out(Record::layout, true);
     }
     OwnedRecord(OwnedRecord&& other) noexcept
         : record_(std::exchange(other.record_, nullptr)),
@@ -61,8 +63,7 @@ public:
     ~OwnedRecord() {
         leave();
         if (apart_ == nullptr) return;
-        apart_->~Apart();
-        platform::unmap(apart_, apart_bytes());
+        segment().locked([this] { unused_.give_back(*apart_); });
     }
     OwnedRecord(const OwnedRecord&) = delete;
     OwnedRecord& operator=(const OwnedRecord&) = delete;
@@ -105,7 +106,7 @@ public:
         if (Record* const other = segment().other<Record>()) {
             apart_->folded.unfold(as_words(*other) + first_word);
         }
-        segment().count_left_out<Record>(false);
+        segment().count_left_out(Record::layout, false);
     }
 
     /// Called around a fork, if other threads may call `fold` at the same time.
@@ -124,8 +125,9 @@ private:
         std::mutex mutex;
         FoldedWords<words_of<Record> - first_word> folded;
         bool has_left = false;
+        Apart* next_free = nullptr;
     };
-    static std::size_t apart_bytes() noexcept { return platform::whole_pages(sizeof(Apart)); }
+    static inline constinit SlabList<Apart> unused_;  // used under the segment's lock
 
     Record* record_;
     Apart* apart_ = nullptr;

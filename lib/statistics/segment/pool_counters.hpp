@@ -49,7 +49,7 @@ public:
                 segment().remove(*owned->record);
             } else {
                 platform::unmap(owned->counters, platform::whole_pages(sizeof(Alone)));
-                segment().count_left_out<CountersRecord>(false);
+                segment().count_left_out(CountersRecord::layout, false);
             }
         }
         while (chunks_ != nullptr) {
@@ -224,7 +224,7 @@ private:
             void* const memory = platform::map(bytes, platform::page_bytes());
             if (memory == nullptr) return;
             owned.counters = &(new (memory) Alone{})->counters;
-            segment().count_left_out<CountersRecord>(true);
+            segment().count_left_out(CountersRecord::layout, true);
         }
         pool_->totals.record_bytes.fetch_add(bytes, std::memory_order_relaxed);
     }

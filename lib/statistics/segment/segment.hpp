@@ -89,11 +89,8 @@ public:
         return reinterpret_cast<Record*>(find_or_add(Record::layout, name));
     }
 
-    /// Counts one more or one less object without a record.
-    template <class Record>
-    void count_left_out(bool more) noexcept {
-        count_left_out(Record::layout, more);
-    }
+    /// Counts one more or one less object without a record of this kind.
+    void count_left_out(const RecordKind& kind, bool more) noexcept;
     /// Returns the record that sums up the objects without a record. Returns nullptr if there is no
     /// segment or no such record yet.
     template <class Record>
@@ -142,6 +139,12 @@ public:
     }
 
     SegmentMemory& memory() noexcept { return memory_; }
+    /// Calls `function` under the lock, which a fork takes.
+    template <class Function>
+    auto locked(Function function) noexcept {
+        const std::lock_guard guard(mutex_);
+        return function();
+    }
 
     /// Called around a fork, after all other locks of the library were acquired. The child gets a
     /// copy of the segment, taken between `before_fork` and its own handler, in a segment of its
@@ -163,7 +166,6 @@ private:
     void put_back(const RecordKind& kind, Counter* record) noexcept;
     Counter* append_to(SegmentHeader& header, const RecordKind& kind) noexcept;
     Counter* find_or_add(const RecordKind& kind, std::string_view name) noexcept;
-    void count_left_out(const RecordKind& kind, bool more) noexcept;
     std::span<const RecordKind* const> kinds() const noexcept {
         return {kinds_, kind_count_.load(std::memory_order_acquire)};
     }

@@ -337,7 +337,7 @@ TEST(Segment, EpochIsEvenAndGrowsByTwoWithEachChange) {
     EXPECT_EQ(moved(), 2U);
     segment.remove(*pool);
     EXPECT_EQ(moved(), 2U);
-    segment.count_left_out<PoolRecord>(true);
+    segment.count_left_out(PoolRecord::layout, true);
     EXPECT_EQ(moved(), 0U) << "only a counter";
 }
 
@@ -418,17 +418,17 @@ TEST(Segment, RecordsDoNotOverlap) {
 TEST(Segment, CountsLeftOutObjectsByKind) {
     OwnSegment segment;
     add_pool(segment, "pool", 0);
-    segment.count_left_out<PoolRecord>(true);
-    segment.count_left_out<PoolRecord>(true);
-    segment.count_left_out<ArenaRecord>(true);
-    segment.count_left_out<CountersRecord>(true);
-    segment.count_left_out<ScopeRecord>(true);
-    segment.count_left_out<DeviceRecord>(true);
-    for (int i = 0; i < 3; ++i) segment.count_left_out<PlannedRecord>(true);
-    segment.count_left_out<DeviceStreamRecord>(true);
-    segment.count_left_out<DeviceStreamRecord>(true);
-    segment.count_left_out<PoolRecord>(false);
-    segment.count_left_out<ArenaRecord>(false);
+    segment.count_left_out(PoolRecord::layout, true);
+    segment.count_left_out(PoolRecord::layout, true);
+    segment.count_left_out(ArenaRecord::layout, true);
+    segment.count_left_out(CountersRecord::layout, true);
+    segment.count_left_out(ScopeRecord::layout, true);
+    segment.count_left_out(DeviceRecord::layout, true);
+    for (int i = 0; i < 3; ++i) segment.count_left_out(PlannedRecord::layout, true);
+    segment.count_left_out(DeviceStreamRecord::layout, true);
+    segment.count_left_out(DeviceStreamRecord::layout, true);
+    segment.count_left_out(PoolRecord::layout, false);
+    segment.count_left_out(ArenaRecord::layout, false);
     const SegmentHeader& header = *segment.header();
     EXPECT_EQ(header.region<PoolRecord>().left_out, 1U);
     EXPECT_EQ(header.region<ArenaRecord>().left_out, 0U);
@@ -442,12 +442,12 @@ TEST(Segment, CountsLeftOutObjectsByKind) {
 // A pool that found no memory for a segment may live until there is one.
 TEST(Segment, CountsObjectsLeftOutBeforeCreation) {
     OwnSegment segment;
-    segment.count_left_out<PoolRecord>(true);
-    segment.count_left_out<CountersRecord>(true);
+    segment.count_left_out(PoolRecord::layout, true);
+    segment.count_left_out(CountersRecord::layout, true);
     add_pool(segment, "pool", 0);
     EXPECT_EQ(segment.header()->region<PoolRecord>().left_out, 1U);
-    segment.count_left_out<PoolRecord>(false);
-    segment.count_left_out<CountersRecord>(false);
+    segment.count_left_out(PoolRecord::layout, false);
+    segment.count_left_out(CountersRecord::layout, false);
     EXPECT_EQ(segment.header()->region<PoolRecord>().left_out, 0U);
     EXPECT_EQ(segment.header()->region<CountersRecord>().left_out, 0U);
 }
