@@ -69,10 +69,11 @@ public:
 
     /// Allocates at least `bytes` bytes; returns nullptr for 0. Up to
     /// `ContextOptions::small_bytes`, the block comes from the pool, and the caller frees it
-    /// with `deallocate`. A larger one comes from the arena and lives until a release. While a
-    /// ScratchAllocationScope of this context is open on the calling thread, all blocks come from
-    /// the scratch instead. Throws AllocationError (a std::bad_alloc) if the memory is unavailable;
-    /// nothing has changed then.
+    /// with `deallocate`. A larger one comes from the arena and lives until a release, whatever
+    /// `deallocate` is called for: a loop that allocates such blocks grows the arena, unless it is
+    /// in an ArenaScope or uses handles. While a ScratchAllocationScope of this context is open on
+    /// the calling thread, all blocks come from the scratch instead. Throws AllocationError (a
+    /// std::bad_alloc) if the memory is unavailable; nothing has changed then.
     void* allocate(std::size_t bytes);
     /// Frees a block that `allocate(bytes)` of this context took from the pool; any thread may call
     /// it. Does nothing for nullptr, for a block of the arena, and for a block of a scratch, which
@@ -185,8 +186,8 @@ private:
 
 /// While it is open, `Context::allocate` of one context, on the thread that opened it, takes all
 /// blocks from the scratch: the temporary tensors of an operator, without a change to the code that
-/// makes them. Its end releases them. Handles of such blocks must end before it, in reverse order.
-/// Scopes end in reverse order, on the thread that opened them.
+/// makes them. Its end releases them. Handles of such blocks must end before it. Scopes end
+/// in reverse order, on the thread that opened them.
 class TENSORPOOL_API ScratchAllocationScope {
 public:
     /// Opens a scope for the operator with this name, as ScratchScope does. Throws AllocationError

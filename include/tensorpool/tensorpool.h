@@ -9,8 +9,8 @@
 /// concurrently with other calls on its pool.
 ///
 /// A function reports a failure by its return value, and `tensorpool_last_error` returns the
-/// reason. No C++ exception leaves a function. A NULL pool is a failure; it never means the global
-/// pool.
+/// reason. No C++ exception leaves a function. A NULL pool is a failure, except that destroying it
+/// does nothing; it never means the global pool.
 
 #include <stddef.h>
 #include <stdint.h>

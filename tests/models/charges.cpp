@@ -1,0 +1,279 @@
+#include "models/charges.hpp"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include <tensorpool/errors.hpp>
+#include <tensorpool/pooled_allocation.hpp>
+
+#include "limits/budget_node.hpp"
+
+namespace tensorpool::testing {
+namespace {
+
+constexpr std::size_t kib = 1024;
+constexpr std::size_t mib = 1024 * kib;
+constexpr const char* names[] = {"process", "cache", "request", "request a", "request b"};
+
+}  // namespace
+
+ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault) {
+    for (std::size_t level = 0; level != parents.size(); ++level) {
+        budgets_.push_back(
+            parents[level] == no_budget
+                ? std::make_unique<Budget>(names[level])
+                : std::make_unique<Budget>(*budgets_[static_cast<std::size_t>(parents[level])],
+                                           names[level]));
+    }
+    allowed_.fill(SIZE_MAX);
+}
+
+ChargedWorld::~ChargedWorld() {
+    free_all();
+}
+
+void ChargedWorld::free_all() {
+    for (const Block& block : blocks_) {
+        pool_.deallocate(block.address, block.bytes);
+        remove(block.budget, block.charged);
+    }
+    blocks_.clear();
+    for (const Stashed& stashed : stashed_) remove(stashed.budget, stashed.charged);
+    stashed_.clear();
+}
+
+void ChargedWorld::add(int budget, std::size_t bytes) {
+    for (int level = budget; level != no_budget; level = parents[static_cast<std::size_t>(level)])
+        expected_[static_cast<std::size_t>(level)] += bytes;
+}
+
+void ChargedWorld::check() const {
+    for (std::size_t level = 0; level != budgets_.size(); ++level) {
+        const std::size_t charged = budgets_[level]->in_use();
+        if (charged == expected_[level]) continue;
+        throw std::runtime_error(std::string("budget '") + names[level] +
+                                 "': " + std::to_string(charged) + " B are charged, expected " +
+                                 std::to_string(expected_[level]));
+    }
+}
+
+void ChargedWorld::check_limits() const {
+    for (std::size_t level = 0; level != budgets_.size(); ++level) {
+        const std::size_t charged = budgets_[level]->in_use();
+        if (charged <= allowed_[level]) continue;
+        throw std::runtime_error(
+            std::string("budget '") + names[level] + "': " + std::to_string(charged) +
+            " B are charged, expected at most " + std::to_string(allowed_[level]));
+    }
+}
+
+void ChargedWorld::change_limits(Choices& choices) {
+    for (std::size_t level = 0; level != budgets_.size(); ++level) {
+        const std::size_t hard = choices.below(3) == 0 ? 0 : (1 + choices.below(64)) * 256 * kib;
+        budgets_[level]->set_limits({.hard = hard});
+        allowed_[level] = hard == 0 ? SIZE_MAX : std::max(hard, budgets_[level]->in_use());
+    }
+}
+
+bool ChargedWorld::happens(ChargeFault fault) {
+    return fault == fault_ && ++calls_ % 5 == 0;
+}
+
+void ChargedWorld::charge_wrongly(int budget, std::size_t bytes, bool refund) {
+    if (budget == no_budget) return;
+    detail::BudgetNode* const charged =
+        BudgetAccess::node_of(budgets_[static_cast<std::size_t>(budget)].get());
+    const std::lock_guard guard(limits::budgets().mutex);
+    for (auto* node = charged; node != nullptr; node = node->parent)
+        refund ? node->counters.refund(bytes) : node->counters.charge(bytes);
+}
+
+ChargedProgram::~ChargedProgram() {
+    while (!scopes_.empty()) scopes_.pop_back();
+    const std::lock_guard guard(world_.mutex_);
+    for (const auto& [budget, bytes] : growths_) world_.remove(budget, bytes);
+}
+
+void ChargedProgram::run(int steps) {
+    for (int i = 0; i < steps; ++i) {
+        step();
+        world_.check_limits();
+    }
+    while (!scopes_.empty()) close_scope();
+}
+
+void ChargedProgram::step() {
+    const std::size_t what = choices_.below(20);
+    if (what < 6) return allocate();
+    if (what < 10) return free();
+    if (what < 12) return reallocate();
+    if (what < 13) return put_to_rest();
+    if (what < 14) return restore();
+    if (what < 16) return use_arena();
+    if (what < 18 && scopes_.size() < 4) return open_scope();
+    if (!scopes_.empty()) close_scope();
+}
+
+std::size_t ChargedProgram::any_size() {
+    if (choices_.below(4) == 0) return (1 + choices_.below(8)) * 70'000;
+    return 1 + choices_.below(5000) * (choices_.below(3) == 0 ? 12 : 1);
+}
+
+void ChargedProgram::open_scope() {
+    const auto level = choices_.below(world_.budgets_.size());
+    scopes_.emplace_back(static_cast<int>(level), *world_.budgets_[level]);
+}
+
+void ChargedProgram::close_scope() {
+    scopes_.pop_back();
+}
+
+void ChargedProgram::put(Block block) {
+    const std::lock_guard guard(world_.mutex_);
+    world_.add(block.budget, block.charged);
+    world_.blocks_.push_back(block);
+    if (world_.happens(ChargeFault::charges_outer) && scopes_.size() > 1) {
+        world_.charge_wrongly(block.budget, block.charged, true);
+        world_.charge_wrongly(scopes_[scopes_.size() - 2].level, block.charged, false);
+    }
+    if (world_.happens(ChargeFault::passes_limit)) {
+        world_.charge_wrongly(block.budget, 64 * mib, false);
+        world_.check_limits();
+        world_.charge_wrongly(block.budget, 64 * mib, true);
+    }
+}
+
+std::optional<ChargedProgram::Block> ChargedProgram::take() {
+    const std::lock_guard guard(world_.mutex_);
+    if (world_.blocks_.empty()) return std::nullopt;
+    std::swap(world_.blocks_[choices_.below(world_.blocks_.size())], world_.blocks_.back());
+    const Block block = world_.blocks_.back();
+    world_.blocks_.pop_back();
+    world_.remove(block.budget, block.charged);
+    return block;
+}
+
+void ChargedProgram::allocate() {
+    const std::size_t bytes = any_size();
+    try {
+        void* const address = world_.pool_.allocate(bytes);
+        const int budget = innermost();
+        const bool is_charged = budget != ChargedWorld::no_budget;
+        put({address, bytes, budget, is_charged ? world_.pool_.usable_size(address) : 0});
+    } catch (const AllocationError&) {
+    }
+}
+
+void ChargedProgram::free() {
+    const std::optional<Block> block = take();
+    if (!block) return;
+    world_.pool_.deallocate(block->address, block->bytes);
+    const std::lock_guard guard(world_.mutex_);
+    if (world_.happens(ChargeFault::keeps_charge))
+        world_.charge_wrongly(block->budget, block->charged, false);
+    if (world_.happens(ChargeFault::refunds_twice) && block->charged <= world_.expected_[0])
+        world_.charge_wrongly(block->budget, block->charged, true);
+}
+
+// Inside a scope, what is returned is charged like a new block. Outside, a block that stays in
+// place keeps its charge, and one that moves has none.
+void ChargedProgram::reallocate() {
+    std::optional<Block> block = take();
+    if (!block) return;
+    const std::size_t bytes = any_size();
+    try {
+        void* const address = world_.pool_.reallocate(block->address, block->bytes, bytes);
+        const bool stays = address == block->address;
+        if (!scopes_.empty()) {
+            block->budget = innermost();
+        } else if (!stays) {
+            block->budget = ChargedWorld::no_budget;
+        }
+        block->address = address;
+        block->bytes = bytes;
+        const bool is_charged = block->budget != ChargedWorld::no_budget;
+        block->charged = is_charged ? world_.pool_.usable_size(address) : 0;
+    } catch (const AllocationError&) {  // it is as before
+    }
+    put(*block);
+}
+
+void ChargedProgram::put_to_rest() {
+    const std::optional<Block> block = take();
+    if (!block) return;
+    PooledAllocation owner(
+        HeldBlock{block->address, block->bytes, BlockOwner::of_pool(&world_.pool_, 64)});
+    try {
+        Stashed stashed{Stash(std::move(owner), {.name = "charged", .pool = &world_.store_}),
+                        innermost(), 0};
+        if (!scopes_.empty()) stashed.charged = stashed.stash.bytes_at_rest();
+        const std::lock_guard guard(world_.mutex_);
+        world_.add(stashed.budget, stashed.charged);
+        world_.stashed_.push_back(std::move(stashed));
+    } catch (const AllocationError&) {  // the handle still owns its block
+        (void)owner.release();
+        put(*block);
+    }
+}
+
+void ChargedProgram::restore() {
+    std::optional<Stashed> stashed;
+    {
+        const std::lock_guard guard(world_.mutex_);
+        if (world_.stashed_.empty()) return;
+        std::swap(world_.stashed_[choices_.below(world_.stashed_.size())], world_.stashed_.back());
+        stashed = std::move(world_.stashed_.back());
+        world_.stashed_.pop_back();
+    }
+    try {
+        PooledAllocation restored = stashed->stash.restore(world_.pool_);
+        const std::size_t bytes = restored.size();
+        void* const address = restored.release();
+        const bool is_charged = !scopes_.empty();
+        put({address, bytes, innermost(), is_charged ? world_.pool_.usable_size(address) : 0});
+        const std::lock_guard guard(world_.mutex_);
+        world_.remove(stashed->budget, stashed->charged);
+    } catch (const AllocationError&) {
+        const std::lock_guard guard(world_.mutex_);
+        world_.stashed_.push_back(std::move(*stashed));
+    }
+}
+
+void ChargedProgram::use_arena() {
+    const std::size_t before = arena_.capacity();
+    const std::size_t what = choices_.below(10);
+    try {
+        if (what < 7) {
+            (void)arena_.allocate(any_size());
+        } else if (what < 8) {
+            arena_.release_to(arena_.used() / 2 / 64 * 64);
+        } else if (what < 9) {
+            arena_.reset();
+        } else {
+            arena_.trim();
+        }
+    } catch (const AllocationError&) {
+    }
+    note_capacity(before);
+}
+
+void ChargedProgram::note_capacity(std::size_t before) {
+    const std::size_t now = arena_.capacity();
+    const std::lock_guard guard(world_.mutex_);
+    if (now > before) {
+        growths_.emplace_back(innermost(), now - before);
+        world_.add(innermost(), now - before);
+    }
+    for (std::size_t less = before - std::min(before, now); less != 0;) {
+        auto& [budget, bytes] = growths_.back();
+        const std::size_t part = std::min(less, bytes);
+        world_.remove(budget, part);
+        if (world_.happens(ChargeFault::keeps_growth)) world_.charge_wrongly(budget, part, false);
+        less -= part;
+        bytes -= part;
+        if (bytes == 0) growths_.pop_back();
+    }
+}
+
+}  // namespace tensorpool::testing
