@@ -89,6 +89,23 @@ void describe_level(const BudgetNode& node, base::FixedText& text, bool has_refu
     }
 }
 
+// Calls `visit` with the holders of a budget and of those below it. The tree may be deep.
+template <class Visit>
+void for_each_holder(const BudgetNode& top, Visit visit) noexcept {
+    const BudgetNode* node = &top;
+    for (;;) {
+        for (HolderEntry* entry = node->holders.first; entry != nullptr; entry = entry->next)
+            visit(*entry);
+        if (node->holders.below != 0 && node->children != nullptr) {
+            node = node->children;
+            continue;
+        }
+        while (node != &top && node->next == nullptr) node = node->parent;
+        if (node == &top) return;
+        node = node->next;
+    }
+}
+
 // In the order in which they are asked.
 void list_holders(const BudgetNode& node, base::FixedText& text) noexcept {
     const HolderEntry* entry = next_holder(node, nullptr);
@@ -173,26 +190,17 @@ std::size_t ask_holders(BudgetNode& budget, std::size_t bytes, BudgetRequest* re
 
 HolderEntry* next_holder(const BudgetNode& budget, const HolderPosition* after) noexcept {
     HolderEntry* next = nullptr;
-    const auto consider = [&](HolderEntry* entry) {
-        if (entry == nullptr) return;
-        if (after != nullptr && entry->position <= *after) return;
-        if (next == nullptr || entry->position < next->position) next = entry;
-    };
-    for (HolderEntry* entry = budget.holders.first; entry != nullptr; entry = entry->next)
-        consider(entry);
-    for (const BudgetNode* child = budget.children; child != nullptr; child = child->next) {
-        if (child->holders.below != 0) consider(next_holder(*child, after));
-    }
+    for_each_holder(budget, [&](HolderEntry& entry) {
+        if (after != nullptr && entry.position <= *after) return;
+        if (next == nullptr || entry.position < next->position) next = &entry;
+    });
     return next;
 }
 
 void forget_askers(BudgetNode& budget) noexcept {
-    for (HolderEntry* entry = budget.holders.first; entry != nullptr; entry = entry->next) {
-        if (entry->asked_by != &inside_holder) entry->asked_by = nullptr;
-    }
-    for (BudgetNode* child = budget.children; child != nullptr; child = child->next) {
-        forget_askers(*child);
-    }
+    for_each_holder(budget, [](HolderEntry& entry) {
+        if (entry.asked_by != &inside_holder) entry.asked_by = nullptr;
+    });
 }
 
 Ladder& ladder() noexcept {

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstring>
+#include <map>
+#include <optional>
 
 #include <tensorpool/stash.hpp>
 
@@ -36,6 +38,42 @@ inline MemoryPool& store_pool() {
     static constinit std::atomic<MemoryPool*> pool = nullptr;
     return made_once(pool, PoolOptions{.name = "stash"});
 }
+
+/// Returns the bytes of a pool's memory that a block takes; 0 for none.
+inline std::size_t usable_bytes(const PooledAllocation& block) noexcept {
+    if (!block) return 0;
+    return static_cast<MemoryPool*>(block.held().owner.pool())->usable_size(block.get());
+}
+
+/// Memory to work in for a while: of a pool, or of the system where the pool has no room. So what
+/// rests can be read, and moved to a file, however full the pool is.
+class WorkMemory {
+public:
+    /// Throws AllocationError if the system has no memory either.
+    WorkMemory(MemoryPool& pool, std::size_t bytes)
+        : block_(HeldBlock{pool.try_allocate(bytes), bytes, BlockOwner::of_pool(&pool, 64)}) {
+        if (block_ || bytes == 0) return;
+        mapped_bytes_ = platform::whole_pages(bytes);
+        mapped_ = platform::map(mapped_bytes_, platform::page_bytes());
+        if (mapped_ != nullptr) return;
+        throw AllocationError("memory to work in", bytes, 0, 0, "what the system provides", 0);
+    }
+    WorkMemory(const WorkMemory&) = delete;
+    WorkMemory& operator=(const WorkMemory&) = delete;
+    ~WorkMemory() {
+        if (mapped_ != nullptr) platform::unmap(mapped_, mapped_bytes_);
+    }
+
+    std::span<std::byte> bytes() const noexcept {
+        if (mapped_ == nullptr) return block_.as<std::byte>();
+        return {static_cast<std::byte*>(mapped_), block_.size()};
+    }
+
+private:
+    PooledAllocation block_;
+    void* mapped_ = nullptr;
+    std::size_t mapped_bytes_ = 0;
+};
 
 class SpillStore;
 
@@ -80,25 +118,71 @@ inline void leave_stores_behind() noexcept {
     stores_of_parents = of_parent;
 }
 
-/// The file of a folder that slabs are spilled to. Positions are given out once: what is freed goes
-/// back to the disk, not to other slabs. So no lock is needed, and processes that share the file
-/// after a fork read what they expect. Any thread may call it.
+/// The parts of a file that slabs no longer use, by position. Thread-safe. Nothing is allocated or
+/// freed under its lock: a pool that serves malloc could ask a map of tensors for memory, which
+/// would take the lock to spill one.
+class FreeRanges {
+public:
+    /// Returns the position of `bytes` bytes, which are no longer free; none if no part is as long.
+    std::optional<std::uint64_t> take(std::uint64_t bytes) noexcept {
+        Ranges::node_type used;
+        const std::lock_guard guard(mutex_);
+        const auto found = std::ranges::find_if(
+            ranges_, [bytes](const auto& range) { return range.second >= bytes; });
+        if (found == ranges_.end()) return std::nullopt;
+        const std::uint64_t position = found->first;
+        used = ranges_.extract(found);
+        if (used.mapped() == bytes) return position;
+        used.key() += bytes;
+        used.mapped() -= bytes;
+        ranges_.insert(std::move(used));
+        return position;
+    }
+    /// If there is no memory for a record, the positions are not used again.
+    void add(std::uint64_t position, std::uint64_t bytes) noexcept {
+        Ranges one;
+        Ranges::node_type next;
+        try {
+            one.emplace(position, bytes);
+        } catch (const std::bad_alloc&) {
+            return;
+        }
+        const std::lock_guard guard(mutex_);
+        const auto behind = ranges_.lower_bound(position);
+        if (behind != ranges_.end() && behind->first == position + bytes) {
+            one.begin()->second += behind->second;
+            next = ranges_.extract(behind);
+        }
+        auto before = ranges_.lower_bound(position);
+        if (before != ranges_.begin() && (--before)->first + before->second == position) {
+            before->second += one.begin()->second;
+        } else {
+            ranges_.merge(one);
+        }
+    }
+
+private:
+    using Ranges = std::map<std::uint64_t, std::uint64_t>;
+    std::mutex mutex_;  // not used in the child of a fork
+    Ranges ranges_;
+};
+
+/// The file of a folder that slabs are spilled to. Positions that were freed are used again, but
+/// never after a fork, so that processes that share the file read what they expect. Any thread may
+/// call it.
 class SpillStore {
 public:
     /// Returns the present store of a folder, or makes one. It closes its file when the last stash
     /// in it ends. Throws StashError for `tensor` if the folder cannot be used.
     static std::shared_ptr<SpillStore> of_folder(const std::string& folder,
                                                  const std::string& tensor) {
-        const auto refuse = [&](const char* problem) {
-            throw StashError(tensor, StashError::no_piece, "folder '" + folder + "': " + problem);
-        };
-        if (!watch_forks()) refuse("the system has no memory for fork handlers");
+        if (!watch_forks()) throw std::bad_alloc();
         Stores& all = made_once(stores);
         if (std::shared_ptr<SpillStore> present = present_in(all, folder)) return present;
 
         // Nothing is allocated under the lock. Two threads may each make a store: both are valid.
-        auto made = std::make_shared<SpillStore>(forks.load(std::memory_order_seq_cst));
-        if (const auto problem = made->open(folder.c_str())) refuse(problem.text);
+        auto made = std::make_shared<SpillStore>(folder, forks.load(std::memory_order_seq_cst));
+        made->check(made->open(), tensor);
         auto entry = std::make_unique<Stores::Entry>(
             Stores::Entry{.folder = folder, .store = {}, .next = nullptr});
         const std::weak_ptr<SpillStore> weak = made;
@@ -115,10 +199,14 @@ public:
         return made;
     }
 
-    explicit SpillStore(std::uint64_t forks_before) noexcept : forks_(forks_before) {}
+    SpillStore(std::string folder, std::uint64_t forks_before)
+        : forks_(forks_before), folder_(std::move(folder)) {}
 
-    [[nodiscard]] platform::FileProblem open(const char* folder) noexcept {
-        return file_.open(folder);
+    [[nodiscard]] platform::FileProblem open() noexcept { return file_.open(folder_.c_str()); }
+    /// Throws StashError for `tensor` if there is a problem.
+    void check(const platform::FileProblem& problem, const std::string& tensor) const {
+        if (!problem) return;
+        throw StashError(tensor, StashError::no_piece, "folder '" + folder_ + "': " + problem.text);
     }
     /// Whether new slabs may be written to it: not after a fork, nor after an error of the disk,
     /// nor when it has used up its positions.
@@ -130,7 +218,9 @@ public:
 
     [[nodiscard]] platform::FileProblem write(std::span<const std::byte> bytes,
                                               std::uint64_t& position) noexcept {
-        position = end_.fetch_add(base::align_up(bytes.size(), unit), std::memory_order_relaxed);
+        const std::uint64_t whole = base::align_up(bytes.size(), unit);
+        const std::optional<std::uint64_t> freed = free_.take(whole);
+        position = freed ? *freed : end_.fetch_add(whole, std::memory_order_relaxed);
         platform::FileProblem problem = file_.write(position, bytes);
         if (problem) free(position, bytes.size());
         return problem;
@@ -187,8 +277,10 @@ private:
     }
     void free(std::uint64_t position, std::uint64_t bytes) noexcept {
         if (bytes == 0) return;
-        if (forks.load(std::memory_order_seq_cst) == forks_)
-            (void)file_.free(position, base::align_up(bytes, unit));
+        if (forks.load(std::memory_order_seq_cst) != forks_) return;
+        const std::uint64_t whole = base::align_up(bytes, unit);
+        (void)file_.free(position, whole);
+        free_.add(position, whole);
     }
 
     platform::SpillFile file_;
@@ -197,6 +289,8 @@ private:
     std::atomic<bool> has_lost_bytes_ = false;
     // Relaxed: positions need only be distinct.
     std::atomic<std::uint64_t> end_ = 0;
+    FreeRanges free_;
+    const std::string folder_;
 };
 
 /// The bytes of encodings that are stored together, at most.
@@ -208,9 +302,12 @@ public:
     /// Reads `from` the disk or its cache if `store` is not nullptr. Throws AllocationError.
     SlabReader(MemoryPool& pool, const SpillStore* store, platform::ReadFrom from,
                std::span<const Slab> slabs, const std::string& tensor)
-        : store_(store), from_(from), left_(slabs), tensor_(tensor) {
-        if (store == nullptr) return;
-        buffer_ = PooledAllocation(pool, std::ranges::max_element(slabs, {}, &Slab::bytes)->bytes);
+        : store_(store),
+          from_(from),
+          left_(slabs),
+          tensor_(tensor),
+          buffer_(pool,
+                  store == nullptr ? 0 : std::ranges::max_element(slabs, {}, &Slab::bytes)->bytes) {
     }
 
     /// Returns the next slab, which is valid until the next call. Throws StashError if the file
@@ -219,9 +316,8 @@ public:
         const Slab& slab = left_.front();
         left_ = left_.subspan(1);
         if (store_ == nullptr) return slab.memory.as<const std::byte>();
-        const auto bytes = buffer_.as<std::byte>().first(slab.bytes);
-        if (const auto problem = store_->read(slab.position, bytes, from_))
-            throw StashError(tensor_, StashError::no_piece, problem.text);
+        const auto bytes = buffer_.bytes().first(slab.bytes);
+        store_->check(store_->read(slab.position, bytes, from_), tensor_);
         return bytes;
     }
 
@@ -230,14 +326,11 @@ private:
     platform::ReadFrom from_;
     std::span<const Slab> left_;
     const std::string& tensor_;
-    PooledAllocation buffer_;
+    WorkMemory buffer_;
 };
 
 inline void settle(SpillStore& store, std::span<const Slab> slabs, const std::string& tensor) {
-    for (const Slab& slab : slabs) {
-        if (const auto problem = store.settle(slab.position, slab.bytes))
-            throw StashError(tensor, StashError::no_piece, problem.text);
-    }
+    for (const Slab& slab : slabs) store.check(store.settle(slab.position, slab.bytes), tensor);
 }
 
 /// Copies slabs from memory to a file, waits for the disk, and returns the copies. Throws
@@ -252,8 +345,7 @@ inline std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& s
             copy.bytes = slab.bytes;
             copy.pieces = slab.pieces;
             const auto bytes = slab.memory.as<const std::byte>().first(slab.bytes);
-            if (const auto problem = store.write(bytes, copy.position))
-                throw StashError(tensor, StashError::no_piece, problem.text);
+            store.check(store.write(bytes, copy.position), tensor);
             copies.push_back(std::move(copy));
         }
         settle(store, copies, tensor);
@@ -268,8 +360,8 @@ inline std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& s
 /// again unless `finish` returns it.
 class SlabWriter {
 public:
-    /// Writes to `store` if that is not nullptr, otherwise to blocks of `pool`. Its buffer is a
-    /// block of `work_pool`. All encodings together have at most `max_bytes` bytes. Throws
+    /// Writes to `store` if that is not nullptr, otherwise to blocks of `pool`. Its buffer is
+    /// memory of `work_pool`. All encodings together have at most `max_bytes` bytes. Throws
     /// AllocationError.
     SlabWriter(MemoryPool& pool, MemoryPool& work_pool, SpillStore* store, std::size_t max_bytes,
                const std::string& tensor)
@@ -284,8 +376,8 @@ public:
     /// Returns room for the encoding of the next piece of up to `bytes` bytes. Throws
     /// AllocationError or StashError if a full slab cannot be stored.
     std::span<std::byte> room(std::size_t bytes) {
-        if (current_.bytes + bytes > buffer_.size()) store_slab();
-        return buffer_.as<std::byte>().subspan(current_.bytes);
+        if (current_.bytes + bytes > buffer_.bytes().size()) store_slab();
+        return buffer_.bytes().subspan(current_.bytes);
     }
     /// Takes the first `bytes` bytes of the room as the encoding of a piece.
     void take(std::size_t bytes) noexcept {
@@ -307,12 +399,11 @@ public:
 
 private:
     void store_slab() {
-        const auto filled = buffer_.as<std::byte>().first(current_.bytes);
+        const auto filled = buffer_.bytes().first(current_.bytes);
         slabs_.emplace_back();
         try {
             if (store_ != nullptr) {
-                if (const auto problem = store_->write(filled, current_.position))
-                    throw StashError(tensor_, StashError::no_piece, problem.text);
+                store_->check(store_->write(filled, current_.position), tensor_);
             } else {
                 // A block of just this size: the rest of the buffer would take memory as well.
                 current_.memory = PooledAllocation(pool_, filled.size());
@@ -328,7 +419,7 @@ private:
     MemoryPool& pool_;
     SpillStore* store_;
     const std::string& tensor_;
-    PooledAllocation buffer_;
+    WorkMemory buffer_;
     Slab current_;
     std::vector<Slab> slabs_;
 };

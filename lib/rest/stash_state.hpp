@@ -7,18 +7,18 @@
 
 namespace tensorpool::stashing {
 
-/// A workspace in a block of a pool.
+/// A workspace in memory of a pool, if it has any.
 class PooledWorkspace {
 public:
     /// Throws AllocationError.
     PooledWorkspace(MemoryPool& pool, std::size_t piece_bytes)
-        : block_(pool, PieceWorkspace::bytes_for(piece_bytes)),
-          workspace_(block_.as<std::byte>(), piece_bytes) {}
+        : memory_(pool, PieceWorkspace::bytes_for(piece_bytes)),
+          workspace_(memory_.bytes(), piece_bytes) {}
 
     PieceWorkspace& get() noexcept { return workspace_; }
 
 private:
-    PooledAllocation block_;
+    WorkMemory memory_;
     PieceWorkspace workspace_;
 };
 
@@ -62,15 +62,15 @@ inline double estimate_ratio(std::span<const std::byte> bytes, const DataType& t
     if (bytes.empty()) return 0;
     const std::size_t piece_bytes = std::min(bytes.size(), max_estimate_bytes);
     PooledWorkspace workspace(pool, piece_bytes);
-    const PooledAllocation out(pool, max_encoded_bytes(piece_bytes));
+    const WorkMemory out(pool, max_encoded_bytes(piece_bytes));
     // Whole pieces, which begin with whole elements, from the first to the last.
     const std::size_t pieces = bytes.size() / piece_bytes;
     const std::size_t samples = std::min(max_estimate_samples, pieces);
     std::size_t encoded = 0;
     for (std::size_t i = 0; i < samples; ++i) {
         const std::size_t number = samples == 1 ? 0 : i * (pieces - 1) / (samples - 1);
-        encoded += encode_piece(bytes.subspan(number * piece_bytes, piece_bytes), type,
-                                out.as<std::byte>(), workspace.get());
+        encoded += encode_piece(bytes.subspan(number * piece_bytes, piece_bytes), type, out.bytes(),
+                                workspace.get());
     }
     return static_cast<double>(encoded) / static_cast<double>(samples * piece_bytes);
 }
@@ -94,7 +94,7 @@ public:
           work_pool_(work_pool != nullptr ? *work_pool : pool_),
           origin_(origin),
           size_(bytes.size()),
-          encoded_bytes_(pool_, count_pieces(bytes.size())) {
+          encoded_bytes_(table_for(bytes.size())) {
         if (is_to_spill(bytes)) store_ = SpillStore::of_folder(options_.folder, options_.name);
         if (!bytes.empty()) encode(bytes);
     }
@@ -153,10 +153,8 @@ public:
     std::size_t size() const noexcept { return size_; }
     std::size_t bytes_in_memory() const noexcept {
         std::size_t bytes = 0;
-        for (const Slab& slab : slabs_)
-            if (slab.memory) bytes += pool_.usable_size(slab.memory.get());
-        const void* const table = encoded_bytes_.data();
-        return table == nullptr ? bytes : bytes + pool_.usable_size(table);
+        for (const Slab& slab : slabs_) bytes += usable_bytes(slab.memory);
+        return bytes + usable_bytes(encoded_bytes_.allocation());
     }
     std::size_t bytes_in_file() const noexcept {
         std::size_t bytes = 0;
@@ -174,7 +172,7 @@ private:
           work_pool_(in_memory.work_pool_),
           origin_(in_memory.origin_),
           size_(in_memory.size_),
-          encoded_bytes_(pool_, in_memory.encoded_bytes_.size()),
+          encoded_bytes_(table_for(size_)),
           store_(SpillStore::of_folder(options_.folder, options_.name)) {
         std::ranges::copy(in_memory.encoded_bytes_, encoded_bytes_.begin());
         slabs_ = copy_to_file(in_memory.slabs_, *store_, options_.name);
@@ -207,6 +205,16 @@ private:
             writer.take(taken);
         }
         slabs_ = or_in_a_file([&] { return writer.finish(); });
+    }
+    /// Of the process's pool "stash" where that of the options is full and content may go to a
+    /// file.
+    PooledArray<std::uint32_t> table_for(std::size_t bytes) const {
+        try {
+            return PooledArray<std::uint32_t>(pool_, count_pieces(bytes));
+        } catch (const AllocationError&) {
+            if (options_.folder.empty()) throw;
+            return PooledArray<std::uint32_t>(store_pool(), count_pieces(bytes));
+        }
     }
     bool is_to_spill(std::span<const std::byte> bytes) const {
         if (options_.method != StashMethod::by_cost) return options_.method == StashMethod::spill;

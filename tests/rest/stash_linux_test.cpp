@@ -93,6 +93,37 @@ TEST_F(StashSpillTest, ByCostSpillsWhatThePoolHasNoRoomFor) {
     EXPECT_EQ(spill_file(), -1);
 }
 
+TEST_F(StashSpillTest, WhatThePoolHasNoRoomForGoesToAFileHoweverFullItIs) {
+    constexpr std::size_t limit = 4 << 20;
+    MemoryPool full(PoolOptions{.name = "full", .max_capacity = limit});
+    std::vector<PooledAllocation> blocks;
+    for (std::size_t bytes = limit; bytes >= 64; bytes /= 2) {
+        while (void* const block = full.try_allocate(bytes))
+            blocks.emplace_back(HeldBlock{block, bytes, BlockOwner::of_pool(&full, 64)});
+    }
+    for (const StashMethod method : {StashMethod::by_cost, StashMethod::spill}) {
+        for (const Bytes& expected : {Bytes(3 << 20), random(3 << 20), random(10'000)}) {
+            Stash kept(std::span<const std::byte>(expected),
+                       {.method = method, .folder = ".", .pool = &full});
+            EXPECT_NE(kept.bytes_spilled(), 0U);
+            EXPECT_TRUE(holds(kept.restore(), expected));
+        }
+    }
+    EXPECT_THROW(Stash(std::span<const std::byte>(random(10'000)), {.pool = &full}),
+                 AllocationError);
+}
+
+TEST_F(StashSpillTest, WhatRestsInAFullPoolComesBack) {
+    MemoryPool small(PoolOptions{.name = "small", .max_capacity = 2 << 20});
+    const Bytes expected = random(300'000);
+    Stash kept(std::span<const std::byte>(expected), {.pool = &small});
+    EXPECT_EQ(kept.bytes_spilled(), 0U);
+    std::vector<PooledAllocation> blocks;
+    while (void* const block = small.try_allocate(70'000))
+        blocks.emplace_back(HeldBlock{block, 70'000, BlockOwner::of_pool(&small, 64)});
+    EXPECT_TRUE(holds(kept.restore(), expected));
+}
+
 TEST_F(StashSpillTest, ManyStashesShareOneFileWhichTheLastOneCloses) {
     const std::size_t before = open_files();
     {

@@ -339,10 +339,4 @@ private:
     PooledAllocation block_;
 };
 
-/// Returns the bytes of a pool's memory that a block takes; 0 for none.
-inline std::size_t usable_bytes(const PooledAllocation& block) noexcept {
-    if (!block) return 0;
-    return static_cast<MemoryPool*>(block.held().owner.pool())->usable_size(block.get());
-}
-
 }  // namespace tensorpool::stashing

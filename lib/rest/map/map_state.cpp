@@ -299,19 +299,30 @@ private:
         std::unique_ptr<StashState> rest;
         try {
             rest = encode(entry);
+            // The encoding of a small tensor may take a block as large as the tensor's.
+            if (!saves_memory(*rest, entry) && !options_.folder.empty())
+                rest = rest->copy_in_file();
         } catch (const std::exception& error) {
             reserve_.refill(pool_, {});
             return fail(entry, error);
         }
         const EntrySizes sizes = sizes_of(*rest);
-        const bool shrinks = sizes.compressed < usable_bytes(entry.tensor);
+        const bool shrinks = saves_memory(*rest, entry);
         const std::size_t before = usable_bytes(entry.tensor) + from_reserve;
         PooledAllocation freed;
         {
             const std::lock_guard guard(mutex_);
             totals_.stash_ns += platform::monotonic_clock_ns() - begin;
             entry.does_not_shrink = !shrinks;
-            if (shrinks) {
+            if (!shrinks) {
+                char text[sizeof last_failure_];
+                base::FixedText(text, sizeof text)
+                    .add(
+                        "tensorpool: stashed map '%s': a tensor of %zu B takes %zu B compressed, "
+                        "in the blocks of its pool; it stays in memory",
+                        options_.name.c_str(), entry.bytes, sizes.compressed);
+                note(text);
+            } else {
                 ++totals_.stashes;
                 entry.rest = std::move(rest);
                 freed = std::move(entry.tensor);
@@ -321,6 +332,9 @@ private:
         rest.reset();
         const std::size_t after = sizes.compressed + reserve_.refill(pool_, std::move(freed));
         return shrinks ? before - std::min(before, after) : 0;
+    }
+    static bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
+        return rest.bytes_in_memory() < usable_bytes(entry.tensor);
     }
     // Other threads may have taken the memory of the reserve. Then a file takes the encoding, or
     // the process's pool does, so that the tensor's memory can serve the request.
@@ -354,7 +368,7 @@ private:
         } catch (const std::exception& error) {
             if (!is_kept) return fail(entry, error);
             const std::lock_guard guard(mutex_);
-            note(error);
+            note(error.what());
         }
         EntrySizes sizes = spilled == nullptr ? EntrySizes() : sizes_of(*spilled);
         if (is_kept) {
@@ -388,15 +402,15 @@ private:
         return entry == nullptr ? std::nullopt : spill(*entry);
     }
     /// Counts a failure and keeps its message. REQUIRES: the lock is held.
-    void note(const std::exception& error) noexcept {
+    void note(const char* problem) noexcept {
         ++totals_.failures;
-        std::snprintf(last_failure_, sizeof last_failure_, "%s", error.what());
+        std::snprintf(last_failure_, sizeof last_failure_, "%s", problem);
     }
     /// Ends a move that changed nothing.
     // Goes to the end of its list, so that the next attempt takes another entry.
     std::nullopt_t fail(MapEntry& entry, const std::exception& error) noexcept {
         const std::lock_guard guard(mutex_);
-        note(error);
+        note(error.what());
         entries_.finish(entry, entry.counted);
         return std::nullopt;
     }

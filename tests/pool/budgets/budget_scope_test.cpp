@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -15,6 +16,7 @@
 #include <tensorpool/memory_pool.hpp>
 
 #include "limits/charged.hpp"
+#include "platform/platform.hpp"
 #include "platform/tools/memory_tools.hpp"
 #include "pool/pool.hpp"
 #include "support/wait_until.hpp"
@@ -472,6 +474,65 @@ TEST(BudgetScope, HoldersGiveBeforeABlockIsRefused) {
     for (int count = 0; count != 300; ++count) blocks.push_back(pool.allocate(1000));
     EXPECT_EQ(cache.size(), 3U);
     for (void* block : blocks) pool.deallocate(block, 1000);
+}
+
+// Sanitizers keep memory of their own for each.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr std::size_t many = 2'000;
+#else
+constexpr std::size_t many = 20'000;
+#endif
+
+TEST(ManyBudgets, MayEachHaveABlockInUse) {
+    MemoryPool pool(PoolOptions{.name = "many"});
+    Budget process("process");
+    std::vector<std::unique_ptr<Budget>> budgets;
+    std::vector<void*> blocks;
+    const auto take = [&](std::size_t count) {
+        for (; budgets.size() != count;) {
+            budgets.push_back(std::make_unique<Budget>(process, "request"));
+            const BudgetScope scope(*budgets.back());
+            blocks.push_back(pool.allocate(100));
+        }
+    };
+    take(many / 10);
+    const std::size_t before = platform::resident_memory();
+    take(many);
+    const std::size_t block = pool.usable_size(blocks.front());
+    EXPECT_EQ(process.in_use(), many * block);
+    if (many == 20'000) {
+        EXPECT_LT((platform::resident_memory() - before) / (many - many / 10), block + 1024);
+    }
+    for (std::size_t i = 0; i != many; ++i) {
+        EXPECT_EQ(budgets[i]->in_use(), block);
+        pool.deallocate(blocks[i], 100);
+    }
+    EXPECT_EQ(process.in_use(), 0U);
+}
+
+TEST(ManyBudgets, MayFormADeepTree) {
+    class Nothing : public MemoryHolder {
+    public:
+        std::size_t available() const noexcept override { return 0; }
+        std::size_t give(std::size_t) noexcept override { return 0; }
+    };
+    MemoryPool pool(PoolOptions{.name = "deep"});
+    Nothing holder;
+    std::vector<std::unique_ptr<Budget>> budgets;
+    budgets.push_back(std::make_unique<Budget>("top", BudgetLimits{.hard = mib}));
+    while (budgets.size() != 20 * many)
+        budgets.push_back(std::make_unique<Budget>(*budgets.back(), "below"));
+    {
+        const HolderRegistration registration = budgets.back()->add_holder(holder);
+        const BudgetScope scope(*budgets.back());
+        void* const block = pool.allocate(100 * kib);
+        EXPECT_EQ(budgets.front()->in_use(), pool.usable_size(block));
+        EXPECT_FALSE(budgets.back()->would_fit(mib));
+        EXPECT_THROW((void)pool.allocate(2 * mib), AllocationError);
+        pool.deallocate(block, 100 * kib);
+    }
+    EXPECT_EQ(budgets.front()->in_use(), 0U);
+    while (!budgets.empty()) budgets.pop_back();
 }
 
 }  // namespace

@@ -40,6 +40,22 @@ TEST_F(StashedMapSpillTest, TensorsThatDoNotShrinkAreSpilled) {
     EXPECT_EQ(spill_file(), -1);
 }
 
+TEST_F(StashedMapSpillTest, SmallTensorsWhoseEncodingsTakeBlocksOfTheSameSizeAreSpilled) {
+    // They shrink to a little more than half, for which the pool has no smaller block.
+    const auto half_random = [](int key) {
+        Bytes bytes = random(16 << 10, static_cast<unsigned>(key));
+        for (std::size_t i = 1; i < bytes.size(); i += 2) bytes[i] = std::byte{0x3F};
+        return bytes;
+    };
+    Map map({.memory_bytes = 256 << 10, .folder = ".", .type = DataType::of<std::uint16_t>()});
+    for (int key = 0; key < 64; ++key) put(map, key, half_random(key));
+    const StashedMapStatistics now = map.statistics();
+    EXPECT_LE(now.memory_bytes, 256U << 10);
+    EXPECT_GE(now.spilled_bytes, 48U * (8 << 10));
+    EXPECT_EQ(now.failures, 0U) << map.last_failure();
+    for (int key = 0; key < 64; ++key) EXPECT_TRUE(holds(map.get(key), half_random(key))) << key;
+}
+
 TEST_F(StashedMapSpillTest, CompressedTensorsBeyondTheirLimitAreSpilled) {
     Map map({.memory_bytes = MiB, .compressed_bytes = 256 << 10, .folder = "."});
     for (int key = 0; key < 32; ++key) put(map, key, numbered(key));
