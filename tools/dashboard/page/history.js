@@ -4,8 +4,8 @@ import { everything, tiers, weighted } from './statistics.js';
 
 export const kept_seconds = 600;
 
-export const ladder = ['in_use', 'magazine', 'depot', 'span', 'extent'];
-export const sources = [
+const ladder = ['in_use', 'magazine', 'depot', 'span', 'extent'];
+const sources = [
   'from_magazines', 'from_depots', 'from_spans', 'from_extents', 'from_system'];
 const added = [...ladder, 'capacity', ...sources, 'allocated'];
 const ratios = { hit_ratio: ['sources', 1], rounding: ['allocated', 0] };
@@ -24,8 +24,6 @@ function sample(pool, rates, faults) {
 
 export class History {
   #pools = new Map();
-
-  get empty() { return this.#pools.size === 0; }
 
   /** Replaces everything by the history that the server kept. */
   load(pools) {
@@ -68,16 +66,11 @@ export class History {
 
   /** Returns `{t, in_use, …}`: arrays of equal length, for one pool or the sum of all. */
   series(choice) {
-    if (choice !== everything) {
-      const one = this.#pools.get(choice);
-      return one ? { t: one.t, ...one.series } : this.#nothing();
-    }
-    const pools = [...this.#pools.values()];
+    const chosen = [...this.#pools].filter(([id]) => choice === everything || id === choice);
+    const pools = chosen.map(([, one]) => one);
     if (pools.length === 1) return { t: pools[0].t, ...pools[0].series };
     return addedUp(pools);
   }
-
-  #nothing() { return { t: [], ...Object.fromEntries(names.map((name) => [name, []])) }; }
 }
 
 function addedUp(pools) {

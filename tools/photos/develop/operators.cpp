@@ -20,12 +20,6 @@ Mat box_mean(const Mat& light, int window) {
     return mean;
 }
 
-Mat halved(const Mat& light) {
-    Mat half;
-    cv::pyrDown(light, half);
-    return half;
-}
-
 Mat doubled(const Mat& light, cv::Size size) {
     Mat twice;
     cv::pyrUp(light, twice, size);
@@ -76,7 +70,8 @@ void boost_detail(const Mat& sharp, const Development& how, Mat& boosted) {
     Mat light = sharp;
     std::vector<Mat> details;
     for (int level = 0; level < how.detail_levels; ++level) {
-        const Mat coarse = halved(light);
+        Mat coarse;
+        cv::pyrDown(light, coarse);
         details.push_back(light - doubled(coarse, light.size()));
         light = coarse;
     }

@@ -12,20 +12,11 @@ namespace tensorpool::command {
 namespace {
 
 std::string_view escaped(const char& character) {
-    switch (character) {
-        case '&':
-            return "&amp;";
-        case '<':
-            return "&lt;";
-        case '>':
-            return "&gt;";
-        case '"':
-            return "&quot;";
-        case '\'':
-            return "&#39;";
-        default:
-            break;
-    }
+    if (character == '&') return "&amp;";
+    if (character == '<') return "&lt;";
+    if (character == '>') return "&gt;";
+    if (character == '"') return "&quot;";
+    if (character == '\'') return "&#39;";
     const auto code = static_cast<unsigned char>(character);
     return code < 0x20 || code == 0x7f ? "\xEF\xBF\xBD" : std::string_view(&character, 1);
 }

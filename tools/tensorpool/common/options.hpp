@@ -54,6 +54,11 @@ inline CLI::Option* add_file(CLI::App& command, std::string& path, const std::st
 struct Repetition {
     double interval = 1;      ///< seconds
     std::uint64_t times = 0;  ///< 0: unlimited
+
+    std::chrono::steady_clock::duration step() const {
+        return std::chrono::duration_cast<std::chrono::steady_clock::duration>(
+            std::chrono::duration<double>(interval));
+    }
 };
 
 /// The option of subcommands that start a program.

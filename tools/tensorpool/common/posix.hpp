@@ -12,6 +12,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstddef>
+#include <cstdlib>
 #include <ctime>
 #include <span>
 #include <string>
@@ -41,6 +42,12 @@ public:
 private:
     int number_ = -1;
 };
+
+/// Returns the value of an environment variable; "" if it is not set.
+inline std::string variable(const char* name) {
+    const char* const value = std::getenv(name);
+    return value == nullptr ? "" : value;
+}
 
 /// Writes all of `bytes`. Returns whether that succeeded; if not, `errno` is the reason.
 inline bool write_all(const Descriptor& file, std::span<const std::byte> bytes) noexcept {

@@ -115,9 +115,4 @@ inline std::string table_text(const Table& table, std::size_t width = any_width)
     return text;
 }
 
-/// How many of the columns `lay_out` shows at this width.
-inline std::size_t shown_columns(const Table& table, std::size_t width) {
-    return fitting_widths(table, width).size();
-}
-
 }  // namespace tensorpool::command

@@ -47,6 +47,16 @@ inline std::optional<double> parse(std::string_view text, std::span<const Unit> 
     return std::nullopt;
 }
 
+/// Parses a text that is a whole number, and nothing else. Returns nothing for other texts.
+template <class Number>
+std::optional<Number> parse_whole(std::string_view text, int base = 10) noexcept {
+    Number number = 0;
+    const char* const end = text.data() + text.size();
+    const auto [last, error] = std::from_chars(text.data(), end, number, base);
+    if (error != std::errc() || last != end) return std::nullopt;
+    return number;
+}
+
 /// Returns "0", "812 B" or "1.50 MiB", or the plain number of bytes.
 inline std::string format_size(std::uint64_t bytes, Sizes sizes = Sizes::iec) {
     static constexpr std::array units = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

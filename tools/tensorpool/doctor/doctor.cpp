@@ -388,11 +388,6 @@ std::uint64_t limit_of(int resource) {
     return limit.rlim_cur == RLIM_INFINITY ? unlimited : limit.rlim_cur;
 }
 
-std::string variable(const char* name) {
-    const char* const value = std::getenv(name);
-    return value == nullptr ? "" : value;
-}
-
 bool hides_processes() {
     std::ifstream mounts("/proc/self/mounts");
     for (std::string line; std::getline(mounts, line);) {
@@ -450,15 +445,8 @@ std::vector<Diagnosis> diagnose(const Machine& machine, Sizes sizes) {
 }
 
 const char* to_string(Verdict verdict) {
-    switch (verdict) {
-        case Verdict::fine:
-            return "fine";
-        case Verdict::note:
-            return "note";
-        case Verdict::wrong:
-            return "wrong";
-    }
-    return "?";
+    constexpr const char* names[] = {"fine", "note", "wrong"};
+    return names[static_cast<std::size_t>(verdict)];
 }
 
 std::string diagnosis_text(const std::vector<Diagnosis>& diagnoses) {

@@ -11,10 +11,9 @@ namespace tensorpool::command::explain {
 namespace {
 
 std::vector<Cell> cells_of(const Row& row, const Explanation& explanation, Sizes sizes) {
-    const auto all = static_cast<double>(explanation.resident_bytes);
     const bool comes_back = row.back_bytes != 0;
     return {{format_size(row.bytes, sizes)},
-            {format_part(static_cast<double>(row.bytes) / all)},
+            {format_part(ratio(row.bytes, explanation.resident_bytes))},
             {comes_back ? format_size(row.back_bytes, sizes) : ""},
             {printable(row.what)},
             {printable(row.why)},
@@ -111,7 +110,6 @@ bool is_shared(const Mapping& mapping) {
     return mapping.path.empty() && mapping.access.ends_with('s');
 }
 
-constexpr std::uint64_t page_bytes = 4096;
 // CPython maps small objects in arenas of this size since 3.10 (Objects/obmalloc.c).
 constexpr std::uint64_t python_arena_bytes = std::uint64_t{1} << 20;
 

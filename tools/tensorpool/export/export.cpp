@@ -28,19 +28,12 @@ struct ExportOptions {
 std::uint64_t write(const export_::History& history, const ExportOptions& options,
                     WrittenFile& file) {
     const export_::Moment moment = export_::moment_of(history, options.at);
-    switch (options.format) {
-        case Format::torch:
-            return export_::write_snapshot(history, moment, options.entries, file);
-        case Format::heap:
-            export_::write_heap_profile(history, moment, file);
-            break;
-        case Format::chrome:
-            export_::write_chrome_trace(history, file);
-            break;
-        case Format::rmm:
-            export_::write_rmm_log(history, file);
-            break;
+    if (options.format == Format::torch) {
+        return export_::write_snapshot(history, moment, options.entries, file);
     }
+    if (options.format == Format::heap) export_::write_heap_profile(history, moment, file);
+    if (options.format == Format::chrome) export_::write_chrome_trace(history, file);
+    if (options.format == Format::rmm) export_::write_rmm_log(history, file);
     return 0;
 }
 
@@ -474,19 +467,14 @@ void write_rmm_log(const History& history, WrittenFile& file) {
             file.write(line_of(history, written, "allocate failure", 0, refused.bytes));
         }
     };
-    history.walk(
-        [&](std::uint32_t i) {
-            const Lifetime& lifetime = history.lifetimes()[i];
-            refusals_before(lifetime.begin);
-            file.write(line_of(history, lifetime.begin, "allocate", addresses.of(lifetime),
-                               lifetime.bytes, lifetime.stream));
-        },
-        [&](std::uint32_t i) {
-            const Lifetime& lifetime = history.lifetimes()[i];
-            refusals_before(lifetime.end);
-            file.write(line_of(history, lifetime.end, "free", addresses.of(lifetime),
-                               lifetime.bytes, lifetime.stream));
-        });
+    const auto write = [&](const Lifetime& lifetime, std::uint32_t call, const char* action) {
+        refusals_before(call);
+        file.write(line_of(history, call, action, addresses.of(lifetime), lifetime.bytes,
+                           lifetime.stream));
+    };
+    const auto& all = history.lifetimes();
+    history.walk([&](std::uint32_t i) { write(all[i], all[i].begin, "allocate"); },
+                 [&](std::uint32_t i) { write(all[i], all[i].end, "free"); });
     refusals_before(static_cast<std::uint32_t>(recording.calls.size()));
 }
 

@@ -20,19 +20,15 @@ public:
 
     void number(std::uint64_t value) {
         if (value < 0x100) {
-            bytes_ += 'K';
-            little_endian(value, 1);
+            put('K', value, 1);
         } else if (value < 0x10000) {
-            bytes_ += 'M';
-            little_endian(value, 2);
+            put('M', value, 2);
         } else if (value < 0x80000000) {
-            bytes_ += 'J';
-            little_endian(value, 4);
+            put('J', value, 4);
         } else {
             // The fewest bytes that hold the value with a sign bit.
             const auto bytes = static_cast<unsigned>(std::bit_width(value)) / 8 + 1;
-            bytes_ += '\x8a';
-            bytes_ += static_cast<char>(bytes);
+            put('\x8a', bytes, 1);
             little_endian(value, bytes < 8 ? bytes : 8);
             if (bytes > 8) bytes_ += '\0';
         }
@@ -42,13 +38,7 @@ public:
         const auto [at, is_new] = texts_.try_emplace(std::string(text), 0);
         if (!is_new) return again(at->second);
         const std::string valid = valid_utf8(text);
-        if (valid.size() < 0x100) {
-            bytes_ += '\x8c';
-            little_endian(valid.size(), 1);
-        } else {
-            bytes_ += 'X';
-            little_endian(valid.size(), 4);
-        }
+        valid.size() < 0x100 ? put('\x8c', valid.size(), 1) : put('X', valid.size(), 4);
         bytes_ += valid;
         at->second = remember();
     }
@@ -75,23 +65,11 @@ public:
     void make_pair() { bytes_ += '\x86'; }
     /// Assigns a number to the last value. `again` writes the value once more by that number.
     std::uint32_t remember() {
-        if (remembered_ < 0x100) {
-            bytes_ += 'q';
-            little_endian(remembered_, 1);
-        } else {
-            bytes_ += 'r';
-            little_endian(remembered_, 4);
-        }
+        remembered_ < 0x100 ? put('q', remembered_, 1) : put('r', remembered_, 4);
         return remembered_++;
     }
     void again(std::uint32_t remembered) {
-        if (remembered < 0x100) {
-            bytes_ += 'h';
-            little_endian(remembered, 1);
-        } else {
-            bytes_ += 'j';
-            little_endian(remembered, 4);
-        }
+        remembered < 0x100 ? put('h', remembered, 1) : put('j', remembered, 4);
     }
     /// Ends the pickle. Throws CommandError if the file cannot be written, as all functions above
     /// may.
@@ -110,6 +88,11 @@ private:
     static constexpr unsigned max_items = 1000;
     static constexpr std::size_t written_at_once = std::size_t{1} << 16;
 
+    /// Writes an operation and its operand.
+    void put(char operation, std::uint64_t value, unsigned bytes) {
+        bytes_ += operation;
+        little_endian(value, bytes);
+    }
     void little_endian(std::uint64_t value, unsigned bytes) {
         for (unsigned i = 0; i < bytes; ++i) bytes_ += static_cast<char>(value >> (8 * i) & 0xff);
     }

@@ -31,11 +31,6 @@ using trace::RangeSet;
 
 constexpr std::uint64_t growth_bytes = std::uint64_t{4} << 20;
 
-Range range_of_block(const History& history, std::size_t lifetime) {
-    return trace::range_of(history.lifetimes()[lifetime].address,
-                           history.facts(lifetime).block_bytes);
-}
-
 /// The ranges used by each source. There are few sources.
 std::map<std::uint32_t, RangeSet> used_by(const History& history,
                                           std::span<const std::uint32_t> lifetimes, Moment moment,
@@ -44,7 +39,7 @@ std::map<std::uint32_t, RangeSet> used_by(const History& history,
     for (const std::uint32_t i : lifetimes) {
         const Lifetime& lifetime = history.lifetimes()[i];
         if (!moment.has_begun(lifetime) || slabs.has_known(lifetime.address)) continue;
-        used[lifetime.source].add(range_of_block(history, i));
+        used[lifetime.source].add(history.range(i));
     }
     return used;
 }
@@ -150,8 +145,8 @@ std::vector<Segment> segments_of(const History& history, std::span<const std::ui
     Filling filling(segments);
     for (const std::size_t i : alive) {
         const Lifetime& lifetime = history.lifetimes()[i];
-        filling.add(range_of_block(history, i), lifetime.bytes, history.facts(i).stack,
-                    lifetime.stream, moment.is_deferred(lifetime));
+        filling.add(history.range(i), lifetime.bytes, history.facts(i).stack, lifetime.stream,
+                    moment.is_deferred(lifetime));
     }
     filling.finish();
     return segments;

@@ -43,31 +43,9 @@ std::string usage(const CLI::App& app) {
     return line + " [OPTIONS]" + (app.get_prefix_command() ? " [--] PROGRAM [ARGUMENTS]\n" : "\n");
 }
 
-/// Collects paragraphs, and inserts the roff requests that begin and end verbatim lines.
-class Paragraphs {
-public:
-    void add(const std::string& line) {
-        const bool literal = line.starts_with("  ");
-        if (literal != literal_) text_ += literal ? ".PP\n.RS 2\n.nf\n" : ".fi\n.RE\n";
-        literal_ = literal;
-        if (line.empty()) {
-            apart_ = true;
-            return;
-        }
-        if (apart_ && !literal && !text_.empty()) text_ += ".PP\n";
-        apart_ = false;
-        text_ += roff(literal ? line.substr(2) : line) + '\n';
-    }
-    std::string end() {
-        if (literal_) text_ += ".fi\n.RE\n";
-        return std::move(text_);
-    }
-
-private:
-    std::string text_;
-    bool literal_ = false;
-    bool apart_ = false;
-};
+// The roff requests that begin and end verbatim lines.
+constexpr const char* literal_begin = ".PP\n.RS 2\n.nf\n";
+constexpr const char* literal_end = ".fi\n.RE\n";
 
 /// Returns the head of a page: its name (such as "tensorpool-top"), its section, and a one-sentence
 /// description.
@@ -331,10 +309,18 @@ std::string roff(std::string_view text) {
 }
 
 std::string paragraphs(std::string_view text) {
-    Paragraphs made;
+    std::string made;
+    bool literal = false;
+    bool apart = false;
     std::istringstream lines{std::string(text)};
-    for (std::string line; std::getline(lines, line);) made.add(line);
-    return made.end();
+    for (std::string line; std::getline(lines, line);) {
+        const bool was_literal = std::exchange(literal, line.starts_with("  "));
+        if (literal != was_literal) made += literal ? literal_begin : literal_end;
+        if (apart && !line.empty() && !literal && !made.empty()) made += ".PP\n";
+        apart = line.empty();
+        if (!line.empty()) made += roff(literal ? line.substr(2) : line) + '\n';
+    }
+    return literal ? made + literal_end : made;
 }
 
 void add_manual(CLI::App& app, Settings& settings) {

@@ -92,10 +92,10 @@ struct Fact {
 
 struct Section {
     std::string title;
-    std::string note;  ///< sentences; "": none
-    Table table;       ///< with texts of the trace that are not yet escaped
+    std::string note = {};  ///< sentences; "": none
+    Table table = {};       ///< with texts of the trace that are not yet escaped
     /// Detail lines of each row; empty if there are none.
-    std::vector<std::vector<std::string>> details;
+    std::vector<std::vector<std::string>> details = {};
 };
 
 /// Returns the facts, the most important first.

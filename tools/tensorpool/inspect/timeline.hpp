@@ -346,7 +346,7 @@ public:
         change_pages(lifetime, true);
         RangeSet& used = used_[history_.lifetimes()[lifetime].process];
         const std::uint64_t before = used.bytes();
-        used.add(address_range(lifetime));
+        used.add(history_.range(lifetime));
         level_.used_bytes += used.bytes() - before;
     }
     void end(std::size_t lifetime) {
@@ -362,14 +362,10 @@ public:
     const Level& level() const noexcept { return level_; }
 
 private:
-    Range address_range(std::size_t lifetime) const {
-        return range_of(history_.lifetimes()[lifetime].address,
-                        history_.facts(lifetime).block_bytes);
-    }
     void change_pages(std::size_t lifetime, bool added) {
         PagesInUse& pages = pages_[history_.lifetimes()[lifetime].process];
         const std::uint64_t before = pages.bytes();
-        added ? pages.add(address_range(lifetime)) : pages.remove(address_range(lifetime));
+        added ? pages.add(history_.range(lifetime)) : pages.remove(history_.range(lifetime));
         level_.page_bytes += pages.bytes() - before;
     }
 

@@ -243,14 +243,6 @@ std::vector<Cell> cells_of(const Report& report, const Row& row, Sizes sizes) {
             profile::line_cell(report.named, row.site)};
 }
 
-std::string stack_text(const Report& report, const Row& row) {
-    std::string text;
-    for (const std::string& call : profile::short_stack_of(report.named, row.site)) {
-        text += "\n    " + call;
-    }
-    return text;
-}
-
 using Json = nlohmann::ordered_json;
 
 Json json_of(const Report& report, const Row& row) {
@@ -316,11 +308,13 @@ std::string to_text(const Report& report, Sizes sizes) {
                      {"allocated at", Side::left}};
     for (const Row& row : report.rows) table.rows.push_back(cells_of(report, row, sizes));
     const std::vector<std::string> lines = lay_out(table, any_width);
+    text += '\n';
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        text += '\n' + lines[i];
+        text += lines[i] + '\n';
         if (i == 0 || report.rows[i - 1].judged.verdict != Verdict::leak) continue;
-        text += stack_text(report, report.rows[i - 1]);
+        text += profile::stack_text(report.named, report.rows[i - 1].site);
     }
+    text.pop_back();
     return text;
 }
 

@@ -5,7 +5,6 @@
 /// `name` as the file's name.
 
 #include <set>
-#include <tuple>
 
 #include "common/output.hpp"
 #include "common/units.hpp"
@@ -44,15 +43,6 @@ struct FieldProblem {
     std::string what;  ///< "found …, expected …"
 };
 
-template <class Number>
-std::optional<Number> parse(std::string_view text) noexcept {
-    Number number = 0;
-    const char* const end = text.data() + text.size();
-    const auto [last, error] = std::from_chars(text.data(), end, number);
-    if (error != std::errc() || last != end) return std::nullopt;
-    return number;
-}
-
 /// Returns "found \"text\"", cut if it is long, with control characters escaped.
 inline std::string found(std::string_view text) {
     constexpr std::size_t max_length = 40;
@@ -64,7 +54,7 @@ inline std::string found(std::string_view text) {
 inline std::int64_t time_of(Field field, std::string_view text) {
     // Below the limits of the type, so that adding or subtracting one cannot overflow.
     constexpr std::int64_t max_time = std::int64_t{1} << 62;
-    const auto time = parse<std::int64_t>(text);
+    const auto time = parse_whole<std::int64_t>(text);
     if (time && *time >= -max_time && *time <= max_time) return *time;
     throw FieldProblem{field, found(text) + ", expected a time: a whole number from -2^62 to 2^62"};
 }
@@ -74,7 +64,7 @@ inline constexpr std::uint64_t max_bytes = (std::uint64_t{1} << 62) - 1;
 
 /// Parses a whole number from 0 to `max_bytes`. Returns nullopt for anything else.
 inline std::optional<std::uint64_t> parse_bytes(std::string_view text) noexcept {
-    const auto bytes = parse<std::uint64_t>(text);
+    const auto bytes = parse_whole<std::uint64_t>(text);
     return bytes && *bytes <= max_bytes ? bytes : std::nullopt;
 }
 
@@ -95,26 +85,12 @@ public:
     /// Sets a field from its text in the file. Throws FieldProblem.
     void set(Field field, std::string_view text) {
         if (has(field)) throw FieldProblem{field, found(text) + ", expected it once"};
-        switch (field) {
-            case Field::id:
-                id_ = text;
-                break;
-            case Field::lower:
-                lifetime_.begin = time_of(field, text);
-                break;
-            case Field::upper:
-                lifetime_.end = time_of(field, text);
-                break;
-            case Field::size:
-                lifetime_.bytes = bytes_of(field, text);
-                break;
-            case Field::alignment:
-                lifetime_.alignment = alignment_of(text);
-                break;
-            case Field::offset:
-                offset_ = bytes_of(field, text);
-                break;
-        }
+        if (field == Field::id) id_ = text;
+        if (field == Field::lower) lifetime_.begin = time_of(field, text);
+        if (field == Field::upper) lifetime_.end = time_of(field, text);
+        if (field == Field::size) lifetime_.bytes = bytes_of(field, text);
+        if (field == Field::alignment) lifetime_.alignment = alignment_of(text);
+        if (field == Field::offset) offset_ = bytes_of(field, text);
         given_ |= bit(field);
     }
     bool has(Field field) const noexcept { return (given_ & bit(field)) != 0; }
@@ -223,16 +199,6 @@ std::string report_json(const Outcome& outcome);
 /// buffers takes only a few MB.
 std::string picture_of(const Buffers& buffers, const Outcome& outcome);
 
-/// Ends sort before beginnings of the same time, because intervals are half-open.
-struct Change {
-    std::int64_t time;
-    bool begins;
-    std::uint64_t bytes;
-    friend bool operator<(const Change& a, const Change& b) {
-        return std::tie(a.time, a.begins) < std::tie(b.time, b.begins);
-    }
-};
-
 using trace::Lifetime;
 using trace::Recording;
 
@@ -240,19 +206,10 @@ inline bool is_of(TraceSource source, Kind kind) noexcept {
     const bool of_device = source == TraceSource::device;
     const bool of_arena = source == TraceSource::arena || source == TraceSource::scratch ||
                           source == TraceSource::planned;
-    switch (kind) {
-        case Kind::host:
-            return !of_device;
-        case Kind::pools:
-            return !of_device && !of_arena;
-        case Kind::arenas:
-            return of_arena;
-        case Kind::devices:
-            return of_device;
-        case Kind::all:
-            return true;
-    }
-    return false;
+    if (kind == Kind::host) return !of_device;
+    if (kind == Kind::pools) return !of_device && !of_arena;
+    if (kind == Kind::arenas) return of_arena;
+    return kind == Kind::all || of_device;
 }
 
 class Chooser {
@@ -374,17 +331,20 @@ private:
 
 /// Returns the maximum bytes alive at once, which no plan can go below.
 inline std::uint64_t lower_bound_of(const std::vector<TensorLifetime>& lifetimes) {
-    std::vector<Change> changes;
+    // The times, and by how much the bytes alive change. Ends sort before beginnings of the same
+    // time, because intervals are half-open.
+    std::vector<std::pair<std::int64_t, std::int64_t>> changes;
     changes.reserve(2 * lifetimes.size());
     for (const TensorLifetime& lifetime : lifetimes) {
-        changes.push_back({lifetime.begin, true, lifetime.bytes});
-        changes.push_back({lifetime.end, false, lifetime.bytes});
+        const auto bytes = static_cast<std::int64_t>(lifetime.bytes);  // at most `max_bytes`
+        changes.emplace_back(lifetime.begin, bytes);
+        changes.emplace_back(lifetime.end, -bytes);
     }
-    std::sort(changes.begin(), changes.end());
+    std::ranges::sort(changes);
     std::uint64_t alive = 0;
     std::uint64_t max = 0;
-    for (const Change& change : changes) {
-        alive = change.begins ? alive + change.bytes : alive - change.bytes;
+    for (const auto& [time, bytes] : changes) {
+        alive += static_cast<std::uint64_t>(bytes);
         max = std::max(max, alive);
     }
     return max;

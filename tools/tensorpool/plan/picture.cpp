@@ -149,6 +149,7 @@ constexpr Rectangle area = {96, 72, 1180, 640};
 /// Each takes about 200 bytes.
 constexpr std::size_t max_rectangles = 8000;
 constexpr double min_pixels = 2;
+constexpr double min_edged_pixels = 3;  // the edges would hide a thinner rectangle
 constexpr unsigned size_classes = 6;
 
 // The size classes are steps of viridis (van der Walt and Smith, 2015), which people with colour
@@ -214,13 +215,7 @@ private:
     static double extent(const Rectangle& part) noexcept {
         return (part.right - part.left) * (part.bottom - part.top);
     }
-    static bool is_small(const Rectangle& part) noexcept {
-        return part.right - part.left < min_pixels || part.bottom - part.top < min_pixels;
-    }
-
-    /// Returns whether the rectangle is so thin that its edges would hide it.
-    static bool is_thin(const Rectangle& part) noexcept {
-        constexpr double pixels = 3;
+    static bool is_thinner(const Rectangle& part, double pixels) noexcept {
         return part.right - part.left < pixels || part.bottom - part.top < pixels;
     }
 
@@ -230,7 +225,8 @@ private:
         std::vector<std::uint32_t> large;
         for (std::uint32_t i = 0; i < count; ++i) {
             // If there are few buffers, each is drawn, so that it can be pointed at.
-            if (count <= max_rectangles || !is_small(rectangle_of(i))) large.push_back(i);
+            if (count <= max_rectangles || !is_thinner(rectangle_of(i), min_pixels))
+                large.push_back(i);
         }
         std::ranges::stable_sort(large, std::greater(),
                                  [this](std::uint32_t i) { return extent(rectangle_of(i)); });
@@ -309,8 +305,8 @@ private:
         return fmt::format(
             "<rect class=\"c{}{}\" x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" "
             "height=\"{:.1f}\"><title>{}: {} at {}, {} to {}</title></rect>\n",
-            class_of(lifetime.bytes), is_thin(part) ? " f" : "", part.left, part.top,
-            part.right - part.left, part.bottom - part.top, escape_html(buffers_.ids[i]),
+            class_of(lifetime.bytes), is_thinner(part, min_edged_pixels) ? " f" : "", part.left,
+            part.top, part.right - part.left, part.bottom - part.top, escape_html(buffers_.ids[i]),
             format_size(lifetime.bytes), outcome_.plan.offsets[i], lifetime.begin, lifetime.end);
     }
 

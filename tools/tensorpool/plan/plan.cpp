@@ -171,18 +171,6 @@ std::string how_it_fits(const Outcome& outcome, Sizes sizes) {
 }
 
 }  // namespace
-}  // namespace planning
-
-void add_plan(CLI::App& app, Settings& settings) {
-    add_subcommand(
-        app, settings,
-        {"plan", "Lay buffers out in minimal memory", planning::footer, planning::details},
-        planning::plan_file, planning::add_options);
-}
-
-}  // namespace tensorpool::command
-
-namespace tensorpool::command::planning {
 
 double gap_of(const MemoryPlan& plan) noexcept {
     if (plan.lower_bound_bytes == 0) return 0;
@@ -228,4 +216,13 @@ std::string report_json(const Outcome& outcome) {
     return json_line(json);
 }
 
-}  // namespace tensorpool::command::planning
+}  // namespace planning
+
+void add_plan(CLI::App& app, Settings& settings) {
+    add_subcommand(
+        app, settings,
+        {"plan", "Lay buffers out in minimal memory", planning::footer, planning::details},
+        planning::plan_file, planning::add_options);
+}
+
+}  // namespace tensorpool::command

@@ -19,15 +19,9 @@ struct ReplayOptions {
     unsigned rounds = 5;
 };
 
+/// By their numbers.
 constexpr std::pair<const char*, Touch> touches[] = {
     {"none", Touch::none}, {"first", Touch::first}, {"all", Touch::all}, {"check", Touch::check}};
-
-std::string name_of(Touch touch) {
-    for (const auto& [name, value] : touches) {
-        if (value == touch) return name;
-    }
-    return "";
-}
 
 /// Returns the allocators that are available, and reports the others on stderr.
 std::vector<ReplayAllocator> present(const ReplayOptions& options) {
@@ -56,8 +50,9 @@ void check_memory(const PlanStatistics& statistics, Touch touch) {
 Subject describe(const ReplayOptions& options, const trace::Recording& recording,
                  std::uint32_t process, const PlanStatistics& statistics) {
     const trace::RecordedProcess& recorded = recording.processes[process];
-    return {options.file,     recorded.number, recorded.name,          recording.processes.size(),
-            recorded.dropped, statistics,      name_of(options.touch), recording.cut_bytes};
+    const char* const touch = touches[static_cast<std::size_t>(options.touch)].first;
+    return {options.file,     recorded.number, recorded.name, recording.processes.size(),
+            recorded.dropped, statistics,      touch,         recording.cut_bytes};
 }
 
 /// Compiles the plan. The recording, which may be large, is destroyed before the allocators run.

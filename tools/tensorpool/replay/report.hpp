@@ -23,10 +23,10 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 struct ReplayAllocator {
     std::string name;
     Calls calls = Calls::malloc;
-    std::string library;        ///< prefix of the name of the file with `malloc`; "": any file
+    std::string library = {};   ///< prefix of the name of the file with `malloc`; "": any file
     bool preload = false;       ///< `library` has to be loaded by LD_PRELOAD
-    std::string package;        ///< the Debian package with the library
-    Variables variables;        ///< variables of its environment
+    std::string package = {};   ///< the Debian package with the library
+    Variables variables = {};   ///< variables of its environment
     bool never_decays = false;  ///< jemalloc has to report that it keeps freed memory
 };
 
@@ -413,18 +413,12 @@ inline constexpr const char* tuned = "dirty_decay_ms:-1,muzzy_decay_ms:-1,oversi
 
 inline const std::vector<ReplayAllocator>& known() {
     static const std::vector<ReplayAllocator> allocators = {
-        {"none", Calls::floor, "", false, "", {}, false},
-        {"plan", Calls::plan, "", false, "", {}, false},
-        {"pool", Calls::pool, "", false, "", {}, false},
-        {"glibc", Calls::malloc, "libc", false, "libc6", {}, false},
-        {"tcmalloc",
-         Calls::malloc,
-         "libtcmalloc_minimal.so.4",
-         true,
-         "libtcmalloc-minimal4",
-         {},
-         false},
-        {"jemalloc", Calls::malloc, "libjemalloc.so.2", true, "libjemalloc2", {}, false},
+        {"none", Calls::floor},
+        {"plan", Calls::plan},
+        {"pool", Calls::pool},
+        {"glibc", Calls::malloc, "libc", false, "libc6"},
+        {"tcmalloc", Calls::malloc, "libtcmalloc_minimal.so.4", true, "libtcmalloc-minimal4"},
+        {"jemalloc", Calls::malloc, "libjemalloc.so.2", true, "libjemalloc2"},
         {"jemalloc-tuned",
          Calls::malloc,
          "libjemalloc.so.2",
@@ -432,7 +426,7 @@ inline const std::vector<ReplayAllocator>& known() {
          "libjemalloc2",
          {{"MALLOC_CONF", tuned}},
          true},
-        {"mimalloc", Calls::malloc, "libmimalloc.so.2", true, "libmimalloc2.0", {}, false},
+        {"mimalloc", Calls::malloc, "libmimalloc.so.2", true, "libmimalloc2.0"},
     };
     return allocators;
 }

@@ -63,8 +63,8 @@ inline std::string headline(const Report& report) {
 
 inline std::string minimum_of(const Arguments& arguments) {
     if (!arguments.interpose_min.empty()) return arguments.interpose_min;
-    const char* const given = std::getenv("TENSORPOOL_INTERPOSE_MIN");
-    return given != nullptr && *given != '\0' ? printable(given) : "64KiB";
+    const std::string given = variable("TENSORPOOL_INTERPOSE_MIN");
+    return given.empty() ? "64KiB" : printable(given);
 }
 
 inline std::string reason_unused(Part part) {
@@ -105,15 +105,12 @@ inline std::string limit_text(const Results& results, const std::string& limit) 
                        counted(refused, "request"));
 }
 
-inline bool is_private() {
-    const char* const statistics = std::getenv("TENSORPOOL_STATISTICS");
-    return statistics != nullptr && std::strcmp(statistics, "off") == 0;
-}
-
 inline std::string pools_text(const Report& report) {
     const std::uint64_t processes = report.results.processes();
     if (processes != 0) return counted(processes, "process") + " used a pool";
-    if (is_private()) return "unknown: TENSORPOOL_STATISTICS=off keeps the statistics private";
+    if (variable("TENSORPOOL_STATISTICS") == "off") {
+        return "unknown: TENSORPOOL_STATISTICS=off keeps the statistics private";
+    }
     const bool has_malloc = report.results.notes(Part::malloc).programs != 0;
     return has_malloc ? "none used: no request reached " + minimum_of(report.arguments)
                       : "none used";

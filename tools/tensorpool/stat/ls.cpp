@@ -51,9 +51,7 @@ int list(const Settings& settings) {
             "No process with a pool is visible; `tensorpool doctor` shows "
             "possible reasons.");
     } else {
-        std::string text = list_text(processes, sizes_of(settings), any_width);
-        text.pop_back();
-        print_line(text);
+        print_text(list_text(processes, sizes_of(settings), any_width));
     }
     return success;
 }

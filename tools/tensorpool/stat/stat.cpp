@@ -68,7 +68,7 @@ public:
         ProcessSnapshot older = take(reader);
         print(since_start(older, process_age(reader.process())));
         while (!is_done()) {
-            next += interval();
+            next += options_.repetition.step();
             pause_until(next, reader);
             ProcessSnapshot newer = take(reader);
             print(compare(older, newer));
@@ -85,13 +85,9 @@ private:
         for (;;) {
             print(reader.snapshot());
             if (is_done()) return;
-            next += interval();
+            next += options_.repetition.step();
             pause_until(next, reader);
         }
-    }
-    Clock::duration interval() const {
-        return std::chrono::duration_cast<Clock::duration>(
-            std::chrono::duration<double>(options_.repetition.interval));
     }
     ProcessSnapshot take(StatisticsReader& reader) const {
         ProcessSnapshot snapshot = reader.snapshot();
@@ -168,17 +164,11 @@ void declare_options(CLI::App& command, Settings& settings, StatOptions& options
         .add_flag("--devices", options.devices, "Instead, device allocators with PyTorch's names")
         ->excludes("--pool");
     command.add_flag("--planned", options.planned, "Instead, planned arenas with their peaks")
-        ->excludes("--pool")
-        ->excludes("--devices");
+        ->excludes("--pool", "--devices");
     command.add_flag("--budgets", options.budgets, "Instead, the tree of budgets and what rests")
-        ->excludes("--pool")
-        ->excludes("--devices")
-        ->excludes("--planned");
+        ->excludes("--pool", "--devices", "--planned");
     add_option(command, "--kind KIND", options.kind, "Instead, all records of this kind")
-        ->excludes("--pool")
-        ->excludes("--devices")
-        ->excludes("--planned")
-        ->excludes("--budgets");
+        ->excludes("--pool", "--devices", "--planned", "--budgets");
     add_repetition_options(command, options.repetition);
     add_output_options(command, settings);
 }

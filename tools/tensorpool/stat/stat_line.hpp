@@ -29,8 +29,7 @@ inline std::size_t size_width(Sizes sizes) {
 }
 
 inline std::string titled_text(const Table& table, bool is_first) {
-    std::string text = is_first ? "" : "\n";
-    for (const std::string& line : lay_out(table, table_width)) text += line + '\n';
+    std::string text = (is_first ? "" : "\n") + table_text(table, table_width);
     text.pop_back();
     return text;
 }

@@ -196,20 +196,12 @@ void catch_signals() {
 constexpr short red_pair = 1;
 
 chtype attributes_of(Style style) {
-    switch (style) {
-        case Style::title:
-            return A_BOLD;
-        case Style::header:
-        case Style::selected:
-            return A_REVERSE;
-        case Style::problem:
-            return has_colors() ? static_cast<chtype>(COLOR_PAIR(red_pair)) : A_BOLD;
-        case Style::keys:
-            return A_DIM;
-        case Style::plain:
-            break;
+    if (style == Style::title) return A_BOLD;
+    if (style == Style::header || style == Style::selected) return A_REVERSE;
+    if (style == Style::problem) {
+        return has_colors() ? static_cast<chtype>(COLOR_PAIR(red_pair)) : A_BOLD;
     }
-    return A_NORMAL;
+    return style == Style::keys ? A_DIM : A_NORMAL;
 }
 
 constexpr std::pair<int, Key> special_keys[] = {
@@ -323,11 +315,8 @@ std::vector<std::uint64_t> pools_of(const TopData& data) {
 
 class LiveScreen {
 public:
-    LiveScreen(const Settings& settings, double interval)
-        : watch_(settings),
-          interval_(
-              std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(interval))),
-          next_(Clock::now() + interval_) {
+    LiveScreen(const Settings& settings, Clock::duration interval)
+        : watch_(settings), interval_(interval), next_(Clock::now() + interval) {
         state_.plain_bytes = settings.bytes;
         follow_choice();
     }
@@ -357,22 +346,13 @@ private:
         state_.pool = 0;
     }
     void obey(KeyPress key) {
-        switch (press(state_, key, table_of(watch_.data(), state_), pools_of(watch_.data()))) {
-            case Action::nothing:
-                break;
-            case Action::quit:
-                quit_ = true;
-                break;
-            case Action::reset_highest:
-                watch_.reset_highest();
-                break;
-            case Action::choose_process:
-                watch_.choose(state_.process);
-                break;
-            case Action::update:
-                next_ = Clock::now();  // shows at once what was not read before
-                break;
-        }
+        const Action action =
+            press(state_, key, table_of(watch_.data(), state_), pools_of(watch_.data()));
+        if (action == Action::quit) quit_ = true;
+        if (action == Action::reset_highest) watch_.reset_highest();
+        if (action == Action::choose_process) watch_.choose(state_.process);
+        // Shows at once what was not read before.
+        if (action == Action::update) next_ = Clock::now();
     }
 
     TopWatch watch_;
@@ -383,7 +363,7 @@ private:
 };
 
 int watch_live(const Settings& settings, const Repetition& repetition) {
-    LiveScreen screen(settings, repetition.interval);
+    LiveScreen screen(settings, repetition.step());
     {
         Terminal terminal;
         screen.run(terminal, repetition.times);
@@ -416,8 +396,7 @@ int print_samples(const Settings& settings, const Repetition& repetition) {
                                rates_json(difference(older, newer))));
         if (sample == samples) return success;
         older = newer;
-        next += std::chrono::duration_cast<Clock::duration>(
-            std::chrono::duration<double>(repetition.interval));
+        next += repetition.step();
         pause_until(next, reader);
     }
 }

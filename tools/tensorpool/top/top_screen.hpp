@@ -227,18 +227,11 @@ inline Table table_of(const TopData& data, const TopState& state) {
     // These keep the order of the values, and that of the tree.
     const bool has_order = state.record != 0 || state.view == View::budgets;
     const auto make = [&]() -> Table {
-        switch (state.view) {
-            case View::processes:
-                return processes_table(data, sizes);
-            case View::buckets:
-                return buckets_table(data, state.pool, sizes);
-            case View::sites:
-                return sites_table(data, sizes);
-            case View::events:
-                return events_table(data, sizes);
-            default:
-                return records_table(data, state, sizes);
-        }
+        if (state.view == View::processes) return processes_table(data, sizes);
+        if (state.view == View::buckets) return buckets_table(data, state.pool, sizes);
+        if (state.view == View::sites) return sites_table(data, sizes);
+        if (state.view == View::events) return events_table(data, sizes);
+        return records_table(data, state, sizes);
     };
     Table table = make();
     if (!has_order) sort_rows(table, state.position().column, state.position().inverted);

@@ -255,11 +255,12 @@ struct KeyPress {
 
 inline constexpr std::size_t page_rows = 10;
 
-inline void move(Position& position, const Table& table, std::ptrdiff_t rows) {
+inline Action move(Position& position, const Table& table, std::ptrdiff_t rows) {
     const auto last = static_cast<std::ptrdiff_t>(table.rows.size()) - 1;
     const std::ptrdiff_t wanted = static_cast<std::ptrdiff_t>(position.cursor) + rows;
     position.cursor = static_cast<std::size_t>(
         std::clamp<std::ptrdiff_t>(wanted, 0, std::max<std::ptrdiff_t>(last, 0)));
+    return Action::nothing;
 }
 
 inline Action turn_view(TopState& state, int step) {
@@ -268,20 +269,22 @@ inline Action turn_view(TopState& state, int step) {
     return change_view(state, static_cast<View>(next));
 }
 
-inline void turn_pool(TopState& state, const std::vector<std::uint64_t>& pools, int step) {
+inline Action turn_pool(TopState& state, const std::vector<std::uint64_t>& pools, int step) {
     std::vector<std::uint64_t> choices = {0};
     choices.insert(choices.end(), pools.begin(), pools.end());
     const auto found = std::ranges::find(choices, state.pool);
     const auto at = found == choices.end() ? 0 : found - choices.begin();
     const auto count = static_cast<std::ptrdiff_t>(choices.size());
     state.pool = choices[static_cast<std::size_t>((at + step + count) % count)];
+    return Action::nothing;
 }
 
-inline void sort_by(TopState& state, const Table& table, int step) {
+inline Action sort_by(TopState& state, const Table& table, int step) {
     const auto count = static_cast<int>(std::max<std::size_t>(table.columns.size(), 1));
     Position& position = state.position();
     position.column =
         static_cast<std::size_t>((static_cast<int>(position.column) + step + count) % count);
+    return Action::nothing;
 }
 
 inline Action press_character(TopState& state, char character, const Table& table) {
@@ -297,11 +300,9 @@ inline Action press_character(TopState& state, char character, const Table& tabl
             state.position().inverted = !state.position().inverted;
             return Action::nothing;
         case '<':
-            sort_by(state, table, -1);
-            return Action::nothing;
+            return sort_by(state, table, -1);
         case '>':
-            sort_by(state, table, 1);
-            return Action::nothing;
+            return sort_by(state, table, 1);
         case 'h':
         case '?':
             state.help = true;
@@ -330,29 +331,21 @@ inline Action press(TopState& state, KeyPress key, const Table& table,
         case Key::character:
             return press_character(state, key.character, table);
         case Key::up:
-            move(position, table, -1);
-            break;
+            return move(position, table, -1);
         case Key::down:
-            move(position, table, 1);
-            break;
+            return move(position, table, 1);
         case Key::page_up:
-            move(position, table, -static_cast<std::ptrdiff_t>(page_rows));
-            break;
+            return move(position, table, -static_cast<std::ptrdiff_t>(page_rows));
         case Key::page_down:
-            move(position, table, page_rows);
-            break;
+            return move(position, table, page_rows);
         case Key::first:
-            move(position, table, -rows);
-            break;
+            return move(position, table, -rows);
         case Key::last:
-            move(position, table, rows);
-            break;
+            return move(position, table, rows);
         case Key::left:
-            turn_pool(state, pools, -1);
-            break;
+            return turn_pool(state, pools, -1);
         case Key::right:
-            turn_pool(state, pools, 1);
-            break;
+            return turn_pool(state, pools, 1);
         case Key::enter:
             return enter(state, table);
         case Key::tab:

@@ -64,9 +64,11 @@ inline Descriptor listen_at(const std::string& name) {
     return socket;
 }
 
-inline void watch(const Descriptor& events, const Descriptor& watched) {
+/// Adds a descriptor to those that are watched. `number` comes with its events.
+inline void watch(const Descriptor& events, const Descriptor& watched, std::uint64_t number = 0) {
     epoll_event event{};
     event.events = EPOLLIN;
+    event.data.u64 = number;
     ::epoll_ctl(events.number(), EPOLL_CTL_ADD, watched.number(), &event);
 }
 
@@ -468,11 +470,8 @@ private:
                             std::move(reader),
                             take_recording(std::move(files.control), std::move(files.rings))});
         Member& member = members_.back();
-        epoll_event event{};
-        event.events = EPOLLIN;
-        event.data.u64 = member.number;
         if (member.end) {
-            ::epoll_ctl(events_.number(), EPOLL_CTL_ADD, member.end.number(), &event);
+            watch(events_, member.end, member.number);
         } else if (!member.reader.is_running()) {
             let_go(std::prev(members_.end()), true);
         }

@@ -35,9 +35,8 @@ public:
     }
     /// Inserts a value before those that the list holds already.
     void put_first(const std::string& name, const std::string& value) {
-        const char* const present = std::getenv(name.c_str());
-        const bool is_empty = present == nullptr || *present == '\0';
-        set(name, is_empty ? value : value + ':' + present);
+        const std::string present = variable(name.c_str());
+        set(name, present.empty() ? value : value + ':' + present);
     }
     std::vector<std::string> take() { return std::move(variables_); }
 
@@ -336,10 +335,6 @@ int next_pause(int pause, int longest, std::size_t entries) {
     return entries != 0 ? shortest_pause_ms : std::clamp(pause * 2, shortest_pause_ms, longest);
 }
 
-bool wait(std::array<pollfd, 3>& watched, int pause_ms) {
-    return ::poll(watched.data(), watched.size(), pause_ms) > 0;
-}
-
 /// Reads the messages sent before the program ended. The rounds are limited, because other
 /// processes may still send.
 void take_last_messages(Observer& observer, Family& family) {
@@ -361,7 +356,7 @@ void follow(Program& program, const Signals& signals, Observer& observer, Family
     const int longest_pause_ms = family.longest_pause_ms();
     int pause_ms = polls ? longest_pause_ms : without_end;
     while (!program.has_ended()) {
-        if (wait(watched, pause_ms)) {
+        if (::poll(watched.data(), watched.size(), pause_ms) > 0) {
             for (const signalfd_siginfo& signal : signals.take()) program.take(signal);
             observer.take([&](Message message) { family.take(std::move(message)); });
             family.take_ended();

@@ -155,8 +155,6 @@ std::string problem_of_image(std::ifstream& file, const std::string& path) {
 
 // parts.cmake defines TENSORPOOL_RUN_…: paths relative to the folder of the command.
 
-namespace fs = std::filesystem;
-
 /// Joins paths; operator/ leaves an absolute path unchanged.
 fs::path path_from(const fs::path& folder, const char* path) {
     return (folder / path).lexically_normal();
@@ -234,18 +232,8 @@ std::string problem_of_torch(const PartPaths& paths) {
 std::string problem_of(Part part, const PartPaths& paths, const std::string& program) {
     if (part == Part::profile) return "";
     if (!is_shared) return not_shared;
-    switch (part) {
-        case Part::malloc:
-            return problem_of_malloc(paths, program);
-        case Part::numpy:
-        case Part::holders:
-            return problem_of_python(paths);
-        case Part::torch:
-            return problem_of_torch(paths);
-        case Part::profile:
-            break;
-    }
-    return "";
+    if (part == Part::malloc) return problem_of_malloc(paths, program);
+    return part == Part::torch ? problem_of_torch(paths) : problem_of_python(paths);
 }
 
 bool is_known(const std::string& name) {

@@ -119,10 +119,6 @@ inline Cell line_cell(const NamedProfile& named, const ProfileSite& site) {
 using symbols::FrameName;
 using Frames = std::vector<const FrameName*>;
 
-inline std::string library_of(const FrameName& frame) {
-    return frame.module.substr(frame.module.rfind('/') + 1);
-}
-
 /// Removes the calls outside of the outermost one of Python, or of `main`.
 inline void remove_outer_calls(Frames& innermost_first) {
     const bool has_python = std::ranges::any_of(innermost_first, &FrameName::is_python);
@@ -136,9 +132,9 @@ inline void remove_outer_calls(Frames& innermost_first) {
 
 inline std::string text_of(std::span<const FrameName* const> calls) {
     if (calls.size() == 1) return to_short_text(*calls.front());
-    const std::string library = library_of(*calls.front());
+    const std::string_view library = symbols::base_name(calls.front()->module);
     const bool is_one_library = std::ranges::all_of(
-        calls, [&](const FrameName* call) { return library_of(*call) == library; });
+        calls, [&](const FrameName* call) { return symbols::base_name(call->module) == library; });
     return fmt::format("{} calls in {}{}", calls.size(), library,
                        is_one_library ? "" : " and other libraries");
 }
@@ -241,6 +237,13 @@ inline std::vector<std::string> short_stack_of(const NamedProfile& named, const 
         call = next;
     }
     return texts;
+}
+
+/// Returns the calls of `short_stack_of`, each on an indented line.
+inline std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
+    std::string text;
+    for (const std::string& call : short_stack_of(named, site)) text += "    " + call + '\n';
+    return text;
 }
 
 }  // namespace tensorpool::command::profile

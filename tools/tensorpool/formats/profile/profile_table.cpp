@@ -1,4 +1,3 @@
-
 #include <tensorpool/profile_request.hpp>
 
 #include "common/target.hpp"
@@ -13,9 +12,7 @@ constexpr std::array<const char*, ProfileSite::lifetime_count> titles = {
     "<66ms", "<262ms", "<1s",   "<4s",   "<17s",   "<67s", "<268s", "longer"};
 
 double freed(const ProfileSite& site) {
-    double blocks = 0;
-    for (const double of_column : site.lifetimes) blocks += of_column;
-    return blocks;
+    return std::accumulate(site.lifetimes.begin(), site.lifetimes.end(), 0.0);
 }
 
 std::string time_text(std::uint64_t unix_ns) {
@@ -78,12 +75,6 @@ std::vector<std::string> value_lines(const NamedProfile& named, const TextOption
         table.rows.push_back(cells_of(named, site, options.sizes));
     }
     return lay_out(table, any_width);
-}
-
-std::string stack_text(const NamedProfile& named, const ProfileSite& site) {
-    std::string text;
-    for (const std::string& call : short_stack_of(named, site)) text += "    " + call + '\n';
-    return text;
 }
 
 constexpr std::uint64_t least = 1024;

@@ -27,10 +27,7 @@ struct CodeLocation {
 class CodeFile {
 public:
     /// Opens the file. If it has no readable symbols, `problem()` is the reason.
-    explicit CodeFile(const std::string& path);
-    CodeFile(CodeFile&&) noexcept;
-    CodeFile& operator=(CodeFile&&) noexcept;
-    ~CodeFile();
+    explicit CodeFile(const std::string& path) { open(path); }
 
     const std::string& problem() const noexcept { return problem_; }
     /// Returns the time of the last change in nanoseconds since 1970; 0 if it cannot be opened.
@@ -59,7 +56,7 @@ private:
 
     std::string problem_;
     std::uint64_t changed_unix_ns_ = 0;
-    std::unique_ptr<Symbols> symbols_;
+    std::shared_ptr<Symbols> symbols_;  // shared, so that its type need not be known here
 };
 
 struct FrameName {
@@ -172,17 +169,14 @@ private:
     CodeFile* file_of(std::uint32_t module) {
         if (module >= recording_.modules.size()) return nullptr;
         const std::string& path = recording_.modules[module].path;
-        const auto found = files_.find(module);
-        if (found != files_.end()) {
-            return found->second.problem().empty() ? &found->second : nullptr;
-        }
-        CodeFile& file = files_.try_emplace(module, path).first->second;
+        const auto [at, is_new] = files_.try_emplace(module, path);
+        CodeFile& file = at->second;
         const bool is_newer =
             recording_.begun_unix_ns != 0 && file.changed_unix_ns() > recording_.begun_unix_ns;
-        if (is_newer) {
+        if (is_new && is_newer) {
             file = CodeFile("");  // no symbols are read from it
             problems_.push_back(fmt::format("{}: changed after the recording began", path));
-        } else if (!file.problem().empty()) {
+        } else if (is_new && !file.problem().empty()) {
             problems_.push_back(fmt::format("{}: {}", path, file.problem()));
         }
         return file.problem().empty() ? &file : nullptr;

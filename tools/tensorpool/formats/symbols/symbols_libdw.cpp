@@ -72,15 +72,8 @@ struct CodeFile::Symbols {
     GElf_Addr bias = 0;
 };
 
-CodeFile::CodeFile(const std::string& path) {
-    open(path);
-}
-CodeFile::CodeFile(CodeFile&&) noexcept = default;
-CodeFile& CodeFile::operator=(CodeFile&&) noexcept = default;
-CodeFile::~CodeFile() = default;
-
 void CodeFile::open_symbols(const std::string& path, int file) {
-    auto symbols = std::make_unique<Symbols>();
+    auto symbols = std::make_shared<Symbols>();
     symbols->session.reset(dwfl_begin(&callbacks));
     const int own = ::dup(file);  // libdw keeps or closes it
     if (symbols->session != nullptr && own >= 0) {
@@ -88,12 +81,9 @@ void CodeFile::open_symbols(const std::string& path, int file) {
             dwfl_report_offline(symbols->session.get(), path.c_str(), path.c_str(), own);
         dwfl_report_end(symbols->session.get(), nullptr, nullptr);
     }
-    if (symbols->module == nullptr) {
-        if (own >= 0) ::close(own);
-        problem_ = "has no symbols that libdw reads";
-        return;
-    }
-    if (dwfl_module_getelf(symbols->module, &symbols->bias) == nullptr) {
+    if (symbols->module == nullptr && own >= 0) ::close(own);
+    if (symbols->module == nullptr ||
+        dwfl_module_getelf(symbols->module, &symbols->bias) == nullptr) {
         problem_ = "has no symbols that libdw reads";
         return;
     }

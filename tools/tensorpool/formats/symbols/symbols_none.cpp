@@ -4,15 +4,6 @@
 
 namespace tensorpool::command::symbols {
 
-struct CodeFile::Symbols {};
-
-CodeFile::CodeFile(const std::string& path) {
-    open(path);
-}
-CodeFile::CodeFile(CodeFile&&) noexcept = default;
-CodeFile& CodeFile::operator=(CodeFile&&) noexcept = default;
-CodeFile::~CodeFile() = default;
-
 void CodeFile::open_symbols(const std::string&, int) {
     problem_ = "tensorpool was built without libdw-dev";
 }

@@ -171,6 +171,10 @@ public:
     const LifetimeOrder& order() const noexcept { return order_; }
     const std::vector<Lifetime>& lifetimes() const noexcept { return order_.lifetimes(); }
     const BlockFacts& facts(std::size_t lifetime) const noexcept { return facts_[lifetime]; }
+    /// Returns the addresses of a block, including rounding.
+    Range range(std::size_t lifetime) const noexcept {
+        return range_of(lifetimes()[lifetime].address, facts_[lifetime].block_bytes);
+    }
     /// Returns the time of a call; for `Lifetime::none` that of the first call.
     std::uint64_t time_of(std::uint32_t call) const noexcept {
         const auto& calls = recording_.calls;

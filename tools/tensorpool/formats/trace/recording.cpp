@@ -1,10 +1,9 @@
 #include "formats/trace/recording.hpp"
 
-#include <charconv>
-#include <optional>
 #include <queue>
 #include <unordered_map>
 
+#include "common/units.hpp"
 #include "formats/trace/trace_file.hpp"
 
 namespace tensorpool::command::trace {
@@ -85,6 +84,7 @@ private:
             case TraceAction::arena_allocate:
                 return holdings(i).placed.emplace(call(i).address, begin(i));
             case TraceAction::arena_release:
+            case TraceAction::scratch_release:
                 return end_from(i);
             case TraceAction::scratch_mark:
                 // Blocks beyond the mark have ended, even if that entry was dropped.
@@ -93,8 +93,6 @@ private:
                 return;
             case TraceAction::scratch_allocate:
                 return holdings(i).placed.emplace(holdings(i).offset, begin(i));
-            case TraceAction::scratch_release:
-                return end_from(i);
             case TraceAction::gone:
                 return end_all(i);
             default:
@@ -191,22 +189,15 @@ constexpr std::uint64_t day_ns = 86'400 * second_ns;
 enum Column : std::size_t { thread, time, action, pointer, size, stream, column_count };
 using Columns = std::array<std::string_view, column_count>;
 
-std::optional<std::uint64_t> number(std::string_view text, int base = 10) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
-    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
 /// Parses "0x7f00", or a null pointer as the C library prints it.
 std::optional<std::uint64_t> address(std::string_view text) {
     if (text == "(nil)") return 0;
     if (!text.starts_with("0x")) return std::nullopt;
-    return number(text.substr(2), 16);
+    return parse_whole<std::uint64_t>(text.substr(2), 16);
 }
 
 std::optional<std::uint64_t> field(std::string_view text, std::uint64_t limit) {
-    const auto value = number(text);
+    const auto value = parse_whole<std::uint64_t>(text);
     return value && *value < limit ? value : std::nullopt;
 }
 
@@ -280,7 +271,7 @@ private:
         if (!what) fail(of[action], "allocate, allocate failure or free");
         const auto where = address(of[pointer]);
         if (!where) fail(of[pointer], "a pointer, such as 0x7f0000000000");
-        const auto bytes = number(of[size]);
+        const auto bytes = parse_whole<std::uint64_t>(of[size]);
         if (!bytes || *bytes > UINT64_MAX - *where) fail(of[size], "a size in bytes");
         recording_.calls.push_back({.time_ns = since_begin(*moment),
                                     .address = *where,
@@ -302,7 +293,7 @@ private:
     }
 
     std::uint32_t thread_of(std::string_view text) {
-        const auto parsed = number(text);
+        const auto parsed = parse_whole<std::uint64_t>(text);
         if (!parsed) fail(text, "a thread id");
         const auto [at, is_new] =
             threads_.try_emplace(*parsed, static_cast<std::uint32_t>(recording_.threads.size()));

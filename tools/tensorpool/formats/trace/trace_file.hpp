@@ -330,8 +330,6 @@ public:
     /// Creates the file with mode 0600, or replaces an existing one. Throws CommandError if that
     /// fails.
     explicit TraceWriter(const std::string& path);
-    TraceWriter(const TraceWriter&) = delete;
-    TraceWriter& operator=(const TraceWriter&) = delete;
     /// Flushes; errors are ignored.
     ~TraceWriter() {
         try {
@@ -375,9 +373,6 @@ private:
         std::uint64_t dropped = 0;
     };
     using RingKey = std::pair<std::uint64_t, std::uint32_t>;  // process, ring
-    struct FreeContext {
-        void operator()(ZSTD_CCtx_s* context) const noexcept;
-    };
 
     /// Appends the parts of a piece, or nothing if that fails or has failed, so that the file ends
     /// with its last complete piece.
@@ -440,7 +435,7 @@ private:
     }
 
     Descriptor file_;
-    std::unique_ptr<ZSTD_CCtx_s, FreeContext> context_;
+    std::shared_ptr<ZSTD_CCtx_s> context_;  // shared, so that its type need not be known here
     std::map<RingKey, Ring> rings_;
     std::vector<std::byte> frame_;  // the last compressed chunk
     std::string problem_;

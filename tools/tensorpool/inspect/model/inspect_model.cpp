@@ -195,11 +195,8 @@ Estimation estimate_of(const ModelFile& file, const Request& request) {
 
 std::string cache_type_names() {
     std::string names;
-    for (const KvCacheType& type : kv_cache_types()) {
-        names += names.empty() ? "" : ", ";
-        names += type.name;
-    }
-    return names;
+    for (const KvCacheType& type : kv_cache_types()) names += fmt::format(", {}", type.name);
+    return names.substr(2);
 }
 
 std::string problem_of_cache_type(const std::string& name) {

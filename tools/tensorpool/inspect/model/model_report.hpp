@@ -142,8 +142,7 @@ inline std::string text_of_array(const MetadataArray& array) {
         if (values && values->size() == array.count)
             return fmt::format("[{}]", fmt::join(*values, ", "));
     }
-    const std::string_view type = array.type == "string" ? "string" : array.type;
-    return fmt::format("array of {}", counted(array.count, type));
+    return fmt::format("array of {}", counted(array.count, array.type));
 }
 
 using detail::max_number;

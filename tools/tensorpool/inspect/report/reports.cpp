@@ -193,7 +193,7 @@ std::vector<ProcessRow> largest(std::vector<ProcessRow> rows, std::size_t top) {
 }
 
 Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
-    Section section{"Processes", "", {}, {}};
+    Section section{"Processes"};
     const std::size_t count = analysis.processes.size();
     if (count > top) {
         section.note = fmt::format("The {} of {} with the most bytes alive.", top, count);
@@ -218,7 +218,7 @@ Section processes(const Analysis& analysis, Sizes sizes, std::size_t top) {
 Section shares(std::string title, std::string note, const char* column,
                const std::vector<Share>& shares, std::uint64_t whole, Sizes sizes,
                std::size_t top) {
-    Section section{std::move(title), std::move(note), {}, {}};
+    Section section{std::move(title), std::move(note)};
     section.table.columns = {text_column(column), count_column("BLOCKS"), size_column("ASKED FOR"),
                              size_column("IN BLOCKS"), part_column("PART")};
     for (std::size_t i = 0; i < std::min(shares.size(), top); ++i) {
@@ -235,9 +235,7 @@ Section sites(std::string title, const Sites& sites, Sizes sizes) {
         std::move(title),
         fmt::format("Estimated from {} sampled call stacks. PART is the part of the {} that "
                     "they represent.",
-                    sites.samples, format_size(static_cast<std::uint64_t>(sites.bytes), sizes)),
-        {},
-        {}};
+                    sites.samples, format_size(static_cast<std::uint64_t>(sites.bytes), sizes))};
     section.table.columns = {text_column("CALL SITE"), size_column("ABOUT"), count_column("BLOCKS"),
                              count_column("SAMPLES"), part_column("PART")};
     for (const Site& site : sites.largest) {
@@ -252,7 +250,7 @@ Section sites(std::string title, const Sites& sites, Sizes sizes) {
 
 Section sizes_of(std::string title, const std::vector<SizeRow>& rows, const Totals& totals,
                  Sizes sizes) {
-    Section section{std::move(title), "", {}, {}};
+    Section section{std::move(title)};
     section.table.columns = {size_column("SIZE"), count_column("REQUESTS"), size_column("TOGETHER"),
                              part_column("PART")};
     for (const SizeRow& row : rows) {
@@ -263,10 +261,10 @@ Section sizes_of(std::string title, const std::vector<SizeRow>& rows, const Tota
     return section;
 }
 
-template <class Format>
 Section lifetimes(std::string title, std::string note, const char* column,
-                  const std::vector<LifetimeRow>& rows, Sizes sizes, Format format) {
-    Section section{std::move(title), std::move(note), {}, {}};
+                  const std::vector<LifetimeRow>& rows, Sizes sizes,
+                  std::string (*format)(std::uint64_t)) {
+    Section section{std::move(title), std::move(note)};
     section.table.columns = {text_column(column), count_column("BLOCKS"), part_column("PART"),
                              size_column("BYTES")};
     std::uint64_t blocks = 0;
@@ -295,9 +293,7 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
         "Fragmentation over time",
         "Each row is the moment with the most bytes alive in a twelfth of the time. IN BLOCKS "
         "includes rounding, ON PAGES the rest of every page with a block, USED all addresses that "
-        "any block had so far. LOST is the part of the bytes on pages that was not requested.",
-        {},
-        {}};
+        "any block had so far. LOST is the part of the bytes on pages that was not requested."};
     section.table.columns = {count_column("TIME"),    count_column("BLOCKS"),
                              size_column("ALIVE"),    size_column("IN BLOCKS"),
                              size_column("ON PAGES"), size_column("USED"),
@@ -308,11 +304,9 @@ Section fragmentation(const Timeline& timeline, Sizes sizes) {
     }
     const std::size_t step = std::max<std::size_t>(timeline.moments.size() / shown, 1);
     for (std::size_t i = 0; i + step <= timeline.moments.size(); i += step) {
-        const auto begin = timeline.moments.begin() + static_cast<std::ptrdiff_t>(i);
-        const Moment& moment = *std::max_element(
-            begin, begin + static_cast<std::ptrdiff_t>(step), [](const Moment& a, const Moment& b) {
-                return a.level.alive_bytes < b.level.alive_bytes;
-            });
+        const auto part = std::span(timeline.moments).subspan(i, step);
+        const Moment& moment = *std::ranges::max_element(
+            part, {}, [](const Moment& one) { return one.level.alive_bytes; });
         const Level& level = moment.level;
         const std::uint64_t time = moment.time_ns - timeline.moments.front().time_ns;
         section.table.rows.push_back({{format_ns(time), static_cast<double>(time)},
@@ -522,10 +516,9 @@ std::vector<Section> sections_of(const Analysis& analysis, Sizes sizes, std::siz
     sections.push_back(lifetimes("Lifetimes of blocks",
                                  "Blocks whose beginning and end were both recorded.", "TIME",
                                  analysis.lifetimes.by_time, sizes, format_ns));
-    sections.push_back(
-        lifetimes("Lifetimes of blocks in calls", "Calls of all threads from beginning to end.",
-                  "CALLS", analysis.lifetimes.by_calls, sizes,
-                  [](std::uint64_t calls) { return format_count(static_cast<double>(calls)); }));
+    sections.push_back(lifetimes("Lifetimes of blocks in calls",
+                                 "Calls of all threads from beginning to end.", "CALLS",
+                                 analysis.lifetimes.by_calls, sizes, count));
     add_left(sections, analysis, sizes, top);
     std::erase_if(sections, [](const Section& section) { return section.table.rows.empty(); });
     return sections;

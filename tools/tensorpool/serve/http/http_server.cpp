@@ -18,6 +18,7 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/status.hpp>
 
+#include "common/units.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {
@@ -79,12 +80,9 @@ class Connection;
 }
 
 std::uint16_t read_port(std::string_view port, std::string_view text) {
-    std::uint16_t number = 0;
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-    if (error != std::errc() || end != port.data() + port.size()) {
-        refuse(text, fmt::format("'{}' is not a port from 0 to 65535", port));
-    }
-    return number;
+    const auto number = parse_whole<std::uint16_t>(port);
+    if (!number) refuse(text, fmt::format("'{}' is not a port from 0 to 65535", port));
+    return *number;
 }
 
 std::string_view without_brackets(std::string_view name, std::string_view text) {
@@ -95,9 +93,8 @@ std::string_view without_brackets(std::string_view name, std::string_view text) 
 }
 
 asio::ip::address resolve(const std::string& name, std::string_view text) {
-    using asio::ip::tcp;
     asio::io_context io;
-    boost::system::error_code error;
+    error_code error;
     const auto found = tcp::resolver(io).resolve(name, "", tcp::resolver::flags(), error);
     if (error) refuse(text, error.message());
     return found.begin()->endpoint().address();
@@ -487,11 +484,7 @@ std::string Request::header(const std::string& name) const {
 }
 
 std::optional<std::uint64_t> Request::number(const std::string& parameter) const {
-    const std::string text = value_of(parameters, parameter);
-    std::uint64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool whole = error == std::errc() && end == text.data() + text.size();
-    return whole ? std::optional(number) : std::nullopt;
+    return parse_whole<std::uint64_t>(value_of(parameters, parameter));
 }
 
 Response Refusal::response() const {

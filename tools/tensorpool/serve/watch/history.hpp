@@ -193,10 +193,9 @@ public:
     }
 
 private:
-    static constexpr std::size_t series_count = 16;
     struct Pool {
         std::string name;
-        MetricHistory<series_count> history;
+        MetricHistory<std::size(all_series)> history;
     };
 
     std::map<std::uint64_t, Pool> pools_;  ///< indexed by pool id
