@@ -53,6 +53,49 @@ TEST_F(SpillStoreTest, FreedSlabsGoBackToTheDisk) {
     EXPECT_TRUE(back == bytes);
 }
 
+TEST_F(SpillStoreTest, FreedPositionsAreUsedAgain) {
+    const auto store = SpillStore::of_folder(".", "x");
+    const Bytes bytes(100'000, std::byte{1});
+    std::array<std::uint64_t, 4> positions = {};
+    for (std::uint64_t& position : positions) ASSERT_FALSE(store->write(bytes, position));
+    for (const std::size_t freed : {2, 0, 1}) free_one(*store, positions[freed], bytes.size());
+    std::uint64_t again = 0;
+    ASSERT_FALSE(store->write(Bytes(250'000, std::byte{2}), again));
+    EXPECT_EQ(again, positions[0]) << "neighbors have joined";
+    Bytes back(bytes.size());
+    ASSERT_FALSE(store->read(positions[3], back, platform::ReadFrom::disk));
+    EXPECT_TRUE(back == bytes);
+}
+
+TEST(FreeRanges, AreGivenOutOnceAndJoin) {
+    constexpr std::uint64_t all = 1000;
+    FreeRanges ranges;
+    ranges.add(0, all);
+    std::vector<std::pair<std::uint64_t, std::uint64_t>> taken;
+    std::vector<bool> in_use(all);
+    Generator generator{1};
+    for (int i = 0; i < 10'000; ++i) {
+        const std::uint64_t bytes = 1 + generator() % 100;
+        if (const auto position = generator() % 2 == 0 ? ranges.take(bytes) : std::nullopt) {
+            for (std::uint64_t at = *position; at != *position + bytes; ++at) {
+                ASSERT_FALSE(in_use.at(at));
+                in_use[at] = true;
+            }
+            taken.emplace_back(*position, bytes);
+        } else if (!taken.empty()) {
+            std::swap(taken[generator() % taken.size()], taken.back());
+            const auto [begin, count] = taken.back();
+            taken.pop_back();
+            for (std::uint64_t at = begin; at != begin + count; ++at) in_use[at] = false;
+            ranges.add(begin, count);
+        }
+    }
+    for (const auto& [begin, count] : taken) ranges.add(begin, count);
+    EXPECT_EQ(ranges.take(all + 1), std::nullopt);
+    EXPECT_EQ(ranges.take(all), 0U);
+    EXPECT_EQ(ranges.take(1), std::nullopt);
+}
+
 TEST_F(SpillStoreTest, FreesSlabsThatAreNoNeighbors) {
     const auto store = SpillStore::of_folder(".", "x");
     const Bytes bytes(8192, std::byte{1});

@@ -113,6 +113,20 @@ TEST_F(StashSpillTest, WhatThePoolHasNoRoomForGoesToAFileHoweverFullItIs) {
                  AllocationError);
 }
 
+TEST_F(StashSpillTest, SpillingGoesOnInAFileOfLimitedSize) {
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        const rlimit limit{4 << 20, 4 << 20};
+        setrlimit(RLIMIT_FSIZE, &limit);
+        const Bytes kept = random(100'000);
+        const Stash other = spilled(kept);
+        for (int i = 0; i < 20; ++i) {
+            const Bytes expected = random(3 << 20);
+            if (!holds(spilled(expected).restore(), expected)) return false;
+        }
+        return true;
+    }));
+}
+
 TEST_F(StashSpillTest, WhatRestsInAFullPoolComesBack) {
     MemoryPool small(PoolOptions{.name = "small", .max_capacity = 2 << 20});
     const Bytes expected = random(300'000);
@@ -169,7 +183,7 @@ TEST_F(StashSpillTest, FullDiskKeepsTheBlockAndOtherStashes) {
         const std::size_t before = store_.statistics().in_use_bytes;
         const std::size_t on_disk = disk_space();
         const std::string message = message_of([&] { stash(std::move(block), options); });
-        return message == "tensorpool: stash 'x': write: File too large" &&
+        return message == "tensorpool: stash 'x': folder '.': write: File too large" &&
                holds(block, expected) && store_.statistics().in_use_bytes == before &&
                disk_space() == on_disk && holds(other.restore(), small);
     }));

@@ -136,7 +136,7 @@ private:
             return check(slot);
         } catch (const StashError& error) {
             ASSERT_TRUE(folder_is_full) << error.what();
-            ASSERT_STREQ(error.what(), "tensorpool: stash 'x': write: File too large");
+            ASSERT_STREQ(error.what(), "tensorpool: stash 'x': folder '.': write: File too large");
             ASSERT_TRUE(holds(block, bytes));
             ++met_.full_folders;
             return check(slot);
