@@ -108,9 +108,10 @@ public:
     ///
     /// The end of the handle returns the block, or, while memory above the block or a scope that
     /// began after it is in use, leaves it to the end of a handle or of a scope with which that is
-    /// gone. Handles may end in any order. A handle must end on this thread, before the
-    /// ScratchScope in which it was made, and before its memory is released. Anything else stops
-    /// the program with a line on stderr.
+    /// gone. Handles may end in any order; a loop that assigns a handle new blocks of the scratch
+    /// takes more memory in each round, until it ends one that lies on top. A handle must end on
+    /// this thread, before the ScratchScope in which it was made, and before its memory is
+    /// released. Anything else stops the program with a line on stderr.
     HeldBlock hold(std::size_t bytes, std::size_t alignment = 64);
     /// A release may end a block before its handle: see ReleasingSource.
     static constexpr bool releases_blocks = true;

@@ -35,7 +35,8 @@ class ServeScope;
 ///
 /// Requests of other threads stay with the pool, unless they join the scope (JoinServeScope).
 /// Scopes of a thread nest, and end in reverse order; the innermost one serves. While a scope
-/// exists, the arena's own functions may only free and read statistics.
+/// exists, the arena's own functions may only free and read statistics, and the end of the arena
+/// stops the program, except in `exit`.
 class TENSORPOOL_API ServeScope {
 public:
     /// Begins an iteration of `arena`. From now on, it serves the calling thread's requests of at

@@ -83,8 +83,8 @@ public:
     /// std::invalid_argument for a block of another source than a pool, and for a method without
     /// the folder that it needs; AllocationError if there is no memory for what is compressed; and
     /// StashError if the folder cannot be used (such as one on tmpfs, which is memory) or the disk
-    /// is full. Needs memory for the compressed content beside the block until it returns, and up to
-    /// 2 MiB to work in, which the system provides where the pool is full.
+    /// is full. Needs memory for the compressed content beside the block until it returns, and up
+    /// to 2 MiB to work in, which the system provides where the pool is full.
     explicit Stash(PooledAllocation&& allocation, StashOptions options = {});
     /// Makes a stash of a copy of the caller's memory, for content that is in no block of a pool.
     /// `restore()` returns it in a block of the global pool.

@@ -229,6 +229,27 @@ public:
     std::size_t charge(std::size_t needed, std::size_t wanted, std::size_t unit,
                        limits::BudgetRequest& request) noexcept {
         const std::lock_guard guard(limits::budgets().mutex);
+        return charge_locked(needed, wanted, unit, request);
+    }
+    /// Moves a charge from one budget to another, either of which may be nullptr. What both are
+    /// below stays charged meanwhile. Returns false, and changes nothing, if `to` refuses.
+    static bool move_charge(BudgetNode* from, BudgetNode* to, std::size_t bytes,
+                            limits::BudgetRequest& request) noexcept {
+        if (bytes == 0) return true;
+        const std::lock_guard guard(limits::budgets().mutex);
+        const auto change = [&](void (limits::BudgetCounters::*change)(std::size_t) noexcept) {
+            for (BudgetNode* node = from; node != nullptr; node = node->parent)
+                (node->counters.*change)(bytes);
+        };
+        change(&limits::BudgetCounters::refund);
+        const bool is_moved = to == nullptr || to->charge_locked(bytes, bytes, 1, request) != 0;
+        if (!is_moved) change(&limits::BudgetCounters::charge);
+        if (is_moved) drop_unused(from);
+        return is_moved;
+    }
+    /// Like `charge`. REQUIRES: the lock of all budgets is held.
+    std::size_t charge_locked(std::size_t needed, std::size_t wanted, std::size_t unit,
+                              limits::BudgetRequest& request) noexcept {
         std::size_t most = allowed(false);
         // No surplus exceeds a soft limit.
         if (most < needed && request.may_pass_soft()) most = std::min(allowed(true), needed);

@@ -1,6 +1,7 @@
 #include "plan/planned_state.hpp"
 
 #include <cerrno>
+#include <cstdlib>
 #include <fstream>
 
 #include <tensorpool/serve_scope.hpp>
@@ -30,7 +31,7 @@ void after_fork() noexcept {
 // Set while the library is loaded, before there are threads, as in the registry of arenas.
 [[maybe_unused]] const bool fork_handlers_set =
     platform::set_fork_handlers(platform::ForkStage::planned, before_fork, after_fork, [] {
-        planned_arenas->for_each([](PlannedState& arena) { arena.forget_job(); });
+        planned_arenas->for_each([](PlannedState& arena) { arena.forget_threads(); });
         after_fork();
     });
 
@@ -48,6 +49,12 @@ PlannedState::Server& server_for(PlannedState& state, std::size_t min_bytes) {
     if (&state.pool() != &get_global_memory_pool()) {
         throw std::invalid_argument(arena + "the arena's pool is '" + state.pool().name() +
                                     "'; expected the global pool");
+    }
+    // Behind the constructors of static arenas, so that it runs before their destructors.
+    static constinit std::atomic<bool> watches_exit = false;
+    if (!watches_exit.exchange(true, std::memory_order_relaxed)) {
+        (void)std::atexit(
+            [] { PlannedState::is_exiting().store(true, std::memory_order_relaxed); });
     }
     return state.server();
 }

@@ -152,6 +152,7 @@ public:
         bool is_used() const noexcept { return is_used_; }
         /// Returns whether a ServeScope is open.
         bool is_serving() const noexcept { return is_serving_; }
+        void forget_scope() noexcept { is_serving_ = false; }
         void begin_iteration() {
             const std::lock_guard guard(mutex_);
             state_.begin_iteration();
@@ -245,11 +246,13 @@ public:
     }
     // Blocks that callers of the global pool hold stay valid.
     ~PlannedState() {
-        if (server_.is_serving()) {
+        if (server_.is_serving() && !is_exiting().load(std::memory_order_relaxed)) {
             events::stop_at_misuse(
                 {.kind = events::MisuseKind::outlived_owner, .owner = options_.name},
                 "planned arena '%s' ended inside its ServeScope", options_.name.c_str());
         }
+        // In `exit`, destructors that follow may still allocate on this thread.
+        if (kinds::serving.server == &server_) kinds::serving = {};
         if (server_.is_used()) {
             server_.forget_noted();
             drop_plan();
@@ -288,6 +291,7 @@ public:
             pages::SlowPath path;
             has_turns_ = plan->borrow_memory(path);
             if (has_turns_) arena_.next_ = plan->tables().buffers;
+            if (!has_turns_ && !plan->has_held()) plan->return_memory();
             plans_.show_capacity();
         } else if (idle_iterations_ != 0) {
             --idle_iterations_;
@@ -387,10 +391,17 @@ public:
         return block;
     }
 
-    /// Drops the planning job. Called in the child of a fork, where the executor's thread is gone.
-    void forget_job() noexcept {
+    /// Drops the planning job, and the scope of another thread. Called in the child of a fork,
+    /// where the executor's thread and that one are gone.
+    void forget_threads() noexcept {
         job_ = nullptr;
+        if (owner_ != &thread_table) server_.forget_scope();
         show_state();
+    }
+    /// Whether `exit` was called: open scopes of the caller then never end.
+    static std::atomic<bool>& is_exiting() noexcept {
+        static constinit std::atomic<bool> exiting = false;
+        return exiting;
     }
     PlannedState* next_of_all = nullptr;  ///< link of the registry, under its mutex
 
@@ -538,8 +549,10 @@ private:
 
     // For the owner only.
     bool in_iteration_ = false;
-    bool has_turns_ = false;           // in the iteration: the plan has memory and serves
-    const void* scope_ = nullptr;      // the budget of the scope in which the iteration began
+    bool has_turns_ = false;  // in the iteration: the plan has memory and serves
+    // The budget of the scope in which the iteration began. If it ended, another may be taken for
+    // it.
+    const void* scope_ = nullptr;
     const void* owner_ = nullptr;      // address of a thread-local variable of the owner
     std::uint64_t missed_before_ = 0;  // misses when the iteration began
     planned::ServedPlans plans_{*record_, mutex_};

@@ -114,12 +114,12 @@ public:
         limits::HeldBudget payer(budget_.node() != nullptr ? budget_.node() : limits::scope_budget);
         if (has_memory() && payer.node() == payer_.node()) return true;
         const std::size_t bytes = base::align_up(plan_.peak_bytes, pages::page_bytes);
-        if (!payer.charge_or_ask(bytes, path.budget)) {
+        limits::BudgetNode* const before = has_memory() ? payer_.node() : nullptr;
+        while (!limits::BudgetNode::move_charge(before, payer.node(), bytes, path.budget)) {
             path.refusal = path.budget.refusal();
-            return false;
+            if (!path.budget.may_retry()) return false;
         }
         if (has_memory()) {
-            payer_.refund(bytes);
             payer_ = std::move(payer);
             return true;
         }

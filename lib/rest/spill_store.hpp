@@ -153,12 +153,15 @@ public:
             one.begin()->second += behind->second;
             next = ranges_.extract(behind);
         }
-        auto before = ranges_.lower_bound(position);
-        if (before != ranges_.begin() && (--before)->first + before->second == position) {
-            before->second += one.begin()->second;
-        } else {
-            ranges_.merge(one);
+        const auto after = ranges_.lower_bound(position);
+        if (after != ranges_.begin()) {
+            auto& [begin, length] = *std::prev(after);
+            if (begin + length == position) {
+                length += one.begin()->second;
+                return;
+            }
         }
+        ranges_.merge(one);
     }
 
 private:
@@ -176,7 +179,10 @@ public:
     /// in it ends. Throws StashError for `tensor` if the folder cannot be used.
     static std::shared_ptr<SpillStore> of_folder(const std::string& folder,
                                                  const std::string& tensor) {
-        if (!watch_forks()) throw std::bad_alloc();
+        if (!watch_forks()) {
+            throw StashError(tensor, StashError::no_piece,
+                             "the system has no memory for fork handlers");
+        }
         Stores& all = made_once(stores);
         if (std::shared_ptr<SpillStore> present = present_in(all, folder)) return present;
 

@@ -1,16 +1,22 @@
 // Arenas and contexts that charge their capacity to a budget.
 
 #include <algorithm>
+#include <atomic>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <tensorpool/budget.hpp>
 #include <tensorpool/context.hpp>
+#include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/scratch.hpp>
 
 #include "arena/arena_test.hpp"
+#include "support/all_bytes.hpp"
+#include "support/child_process.hpp"
 
 namespace tensorpool {
 namespace {
@@ -125,6 +131,97 @@ TEST(ArenaBudget, HoldersOfAScopeMakeRoomForArenasAndScratches) {
         }).join();
         EXPECT_EQ(budget.in_use(), 0U);
     }
+}
+
+TEST(ArenaBudget, ScopeThatGrowsAnArenaAgainAfterAPartWentBackIsChargedOnce) {
+    Budget budget("request");
+    {
+        Arena arena(bare_options());
+        const BudgetScope scope(budget);
+        (void)arena.allocate(4 * mib);
+        arena.release_to(mib);
+        arena.trim();
+        EXPECT_EQ(budget.in_use(), mib);
+        (void)arena.allocate(2 * mib);
+        EXPECT_EQ(budget.in_use(), 3 * mib);
+        arena.reset();
+        arena.trim();
+        EXPECT_EQ(budget.in_use(), 0U);
+        (void)arena.allocate(2 * mib);
+    }
+    EXPECT_EQ(budget.in_use(), 0U);
+}
+
+// Uses the scratch of the thread that asks it, as operators do.
+class ScratchUser : public MemoryHolder {
+public:
+    std::size_t available() const noexcept override { return held_; }
+    std::size_t give(std::size_t) noexcept override {
+        const ScratchScope scope;
+        std::memset(Scratch::local().allocate(100'000), 1, 100'000);
+        { const PooledAllocation handle(Scratch::local(), 1000); }
+        return std::exchange(held_, 0);
+    }
+    void hold(std::size_t bytes) { held_ = bytes; }
+
+private:
+    std::size_t held_ = 0;
+};
+
+TEST(ArenaBudget, HoldersThatAreAskedForAScratchMayUseIt) {
+    Budget budget("request");
+    ScratchUser holder;
+    const HolderRegistration registration = budget.add_holder(holder);
+    std::thread([&] {
+        const BudgetScope scope(budget);
+        for (const std::size_t soft : {std::size_t{4096}, mib, 3 * mib}) {
+            budget.set_limits({.soft = soft});
+            holder.hold(100 * mib);
+            const ScratchScope outer;
+            const std::size_t used = Scratch::local().used();
+            {
+                PooledAllocation first(Scratch::local(), 2 * mib);
+                holder.hold(100 * mib);
+                PooledAllocation second(Scratch::local(), 3 * mib, 4096);
+                std::memset(first.get(), 2, first.size());
+                std::memset(second.get(), 3, second.size());
+                first.reset();
+                EXPECT_TRUE(testing::all_bytes_are(3, second.get(), second.size()));
+            }
+            EXPECT_EQ(Scratch::local().used(), used);
+            holder.hold(100 * mib);
+        }
+        Scratch::local().trim();
+        EXPECT_EQ(budget.in_use(), 0U);
+    }).join();
+}
+
+TEST(ArenaBudget, ChildOfAForkKeepsWhatIsChargedForItsThread) {
+    Budget budget("request");
+    std::atomic<int> stage = 0;
+    std::thread other([&] {
+        const BudgetScope scope(budget);
+        (void)Scratch::local().allocate(5 * mib);
+        stage = 1;
+        while (stage != 2) std::this_thread::yield();
+    });
+    while (stage != 1) std::this_thread::yield();
+    const std::size_t of_other = budget.in_use();
+    EXPECT_GE(of_other, 5 * mib);
+    const BudgetScope scope(budget);
+    Arena arena(bare_options());
+    (void)arena.allocate(mib);
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        if (budget.in_use() != mib) return false;  // the other thread's scratch is given back
+        (void)arena.allocate(mib);
+        arena.reset();
+        arena.trim();
+        return budget.in_use() == 0;
+    }));
+    EXPECT_EQ(budget.in_use(), of_other + mib);
+    stage = 2;
+    other.join();
+    EXPECT_EQ(budget.in_use(), mib);
 }
 
 TEST(ArenaBudget, InitialCapacityIsChargedByTheFirstAllocation) {

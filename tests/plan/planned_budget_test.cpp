@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <cstdlib>
 #include <memory>
 #include <optional>
 #include <sstream>
@@ -16,6 +18,7 @@
 
 #include "limits/charged.hpp"
 #include "plan/arena_tools.hpp"
+#include "support/child_process.hpp"
 
 namespace tensorpool::planned {
 namespace {
@@ -85,6 +88,52 @@ TEST(PlannedBudget, PlanIsChargedToTheScopeInWhichTheIterationBegins) {
     EXPECT_EQ(arena.statistics().served, 3U);
     serve(arena, 4 * mib);
     EXPECT_EQ(process.in_use(), 0U) << "outside of any scope";
+}
+
+TEST(PlannedBudget, ChargeThatMovesStaysWithinTheLimitOfBothAbove) {
+    Budget process("process", {.hard = 5 * mib});
+    Budget one(process, "one");
+    Budget other(process, "other");
+    Budget small(process, "small", {.hard = mib});
+    PlannedArena arena;
+    serve(arena, 4 * mib);
+    for (Budget* const budget : {&one, &other}) {
+        const BudgetScope scope(*budget);
+        serve(arena, 4 * mib);
+    }
+    EXPECT_EQ(arena.statistics().served, 2U);
+    EXPECT_EQ(process.statistics().peak_bytes, 4 * mib);
+    EXPECT_EQ(process.statistics().refusals, 0U);
+    const BudgetScope scope(small);
+    EXPECT_THROW(serve(arena, 4 * mib), AllocationError);
+    EXPECT_EQ(process.in_use(), 0U) << "the plan's memory is in no use";
+}
+
+TEST(PlannedBudget, ChildOfAForkMayEndTheArenaOfAnotherThreadsScope) {
+    auto arena = std::make_unique<PlannedArena>();
+    std::atomic<int> stage = 0;
+    std::thread other([&] {
+        const ServeScope scope(*arena);
+        stage = 1;
+        while (stage != 2) std::this_thread::yield();
+    });
+    while (stage != 1) std::this_thread::yield();
+    EXPECT_TRUE(tensorpool::testing::holds_in_child([&] {
+        arena.reset();
+        return true;
+    }));
+    stage = 2;
+    other.join();
+}
+
+TEST(PlannedArenaDeathTest, StaticArenaMayEndWithTheProcessInItsServeScope) {
+    EXPECT_EXIT(
+        {
+            static PlannedArena arena;
+            const ServeScope scope(arena);
+            std::exit(3);
+        },
+        ::testing::ExitedWithCode(3), "");
 }
 
 TEST(PlannedBudget, RequestsInAnInnerScopeAreChargedToIt) {

@@ -75,9 +75,14 @@ void* Scratch::allocate_slow(std::size_t bytes, std::size_t alignment) {
     }
     if (bytes == 0) return nullptr;
     events::look_for_recorder();
-    const std::size_t begin = used();
     Attempt attempt;
-    void* const block = state_->allocate(bytes, alignment, attempt);
+    std::size_t begin = 0;
+    void* block = nullptr;
+    do {
+        begin = used();
+        state_->note_attempt();
+        block = state_->allocate(bytes, alignment, attempt);
+    } while (block == nullptr && attempt.may_retry());
     if (events::is_recording() || platform::has_memory_tool() || state_->checked != nullptr) {
         set_slow_end(unsettled, true);  // the scope's end is recorded as its allocations were
     }
@@ -117,7 +122,9 @@ std::size_t Scratch::product(std::size_t one, std::size_t other) const {
 
 void Scratch::reserve(std::size_t bytes) {
     Attempt attempt;
-    if (bytes == 0 || state_->prepare(bytes, attempt)) return;
+    do {
+        if (bytes == 0 || state_->prepare(bytes, attempt)) return;
+    } while (attempt.may_retry());
     refuse(*state_, bytes, attempt);
 }
 

@@ -83,9 +83,8 @@ std::size_t ScratchChunks::add_next(std::size_t needed, std::size_t wanted, std:
         attempt.refusal.missing = 0;  // counts the pages of a pool only
         return grown;
     };
-    std::size_t bytes = grow();
-    while (bytes == 0 && attempt.may_retry()) bytes = grow();
-    return bytes;
+    const std::size_t bytes = grow();
+    return bytes == 0 && !attempt.budget.is_refused() && attempt.may_retry() ? grow() : bytes;
 }
 
 // Returns false, and gives the memory back, if there is no memory or no room for its entry.

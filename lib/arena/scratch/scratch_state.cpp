@@ -244,9 +244,12 @@ void ScratchState::settle() noexcept {
     scratch_.set_slow_end(Scratch::unsettled, false);
     if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
     chunks.drop_all();
+    use_present_chunk();
     // If this is refused, the next allocation requests what it needs itself.
     arena::Attempt attempt;
-    (void)chunks.add_next(need, arena::joined_bytes(need), granule, attempt);
+    // No scope is charged for more than was needed.
+    const std::size_t wanted = limits::scope_budget == nullptr ? arena::joined_bytes(need) : need;
+    (void)chunks.add_next(need, wanted, granule, attempt);
     use_present_chunk();
     note_changes();
 }
@@ -289,7 +292,9 @@ const SourceFunctions ScratchState::handle_functions = {
         },
     .give_up =
         [](void* scratch, const HeldBlock& block) {
-            static_cast<ScratchState*>(scratch)->handles_.forget(block);
+            ScratchState& state = *static_cast<ScratchState*>(scratch);
+            state.handles_.forget(block);
+            state.return_ended_handles();
         },
 };
 
@@ -302,27 +307,26 @@ void ScratchState::release_to(std::size_t chunk, std::size_t used) noexcept {
     handles_.forget_from(used);
 }
 
+// A holder of a budget that is asked meanwhile may use the scratch, so the position is that of the
+// last attempt.
 HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
-    handles_.push({.used_before = scratch_.used(),
-                   .chunk = scratch_.chunk_,
-                   .scope = scratch_.scope(),
-                   .thread = std::this_thread::get_id()});
-    void* address = nullptr;
+    note_attempt();
+    void* const address = scratch_.allocate(bytes, alignment);
+    if (address == nullptr) return {};
+    arena::ScratchHandle handle{.block = address,
+                                .used_before = attempt_used_,
+                                .used_after = scratch_.used(),
+                                .chunk = attempt_chunk_,
+                                .scope = scratch_.scope(),
+                                .thread = std::this_thread::get_id()};
     try {
-        address = scratch_.allocate(bytes, alignment);
+        const std::uint64_t serial = handles_.push(handle);
+        if (handle.scope != outside) scratch_.set_slow_end(Scratch::with_handles, true);
+        return {address, bytes, BlockOwner(link_, serial, alignment)};
     } catch (...) {
-        handles_.pop();
+        release_to(handle.chunk, handle.used_before);
         throw;
     }
-    if (address == nullptr) {
-        handles_.pop();
-        return {};
-    }
-    arena::ScratchHandle& handle = handles_.last();
-    handle.block = address;
-    handle.used_after = scratch_.used();
-    if (handle.scope != outside) scratch_.set_slow_end(Scratch::with_handles, true);
-    return {address, bytes, BlockOwner(link_, handle.serial, alignment)};
 }
 
 void ScratchState::end_handle(const HeldBlock& block) noexcept {

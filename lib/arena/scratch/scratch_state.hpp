@@ -106,7 +106,7 @@ public:
     /// Adds a chunk of `wanted` bytes, or of at least `needed` if memory is short, that begins at a
     /// multiple of `alignment`. It replaces all chunks after the present one. If there was none,
     /// the new chunk becomes the present one. Returns its bytes; 0 if it is refused, in which case
-    /// nothing changed. A scope of a budget is charged for it. Holders may be asked.
+    /// nothing changed. A scope of a budget is charged for it; its holders are not asked.
     std::size_t add_next(std::size_t needed, std::size_t wanted, std::size_t alignment,
                          Attempt& attempt) noexcept;
     /// Makes the next chunk the present one. `below` bytes are in use in the earlier chunks.
@@ -155,13 +155,12 @@ struct ScratchHandle {
 /// the two apart; the handle's BlockOwner keeps it in place of the number of releases.
 class ScratchHandles {
 public:
-    /// Adds a handle whose block begins at `used_before`, and gives it a serial number.
-    void push(const ScratchHandle& handle) {
+    /// Adds a handle, and gives it a serial number, which is returned. Throws std::bad_alloc.
+    std::uint64_t push(ScratchHandle handle) {
+        handle.serial = ++last_serial_;
         handles_.push_back(handle);
-        handles_.back().serial = ++last_serial_;
+        return handle.serial;
     }
-    ScratchHandle& last() noexcept { return handles_.back(); }
-    void pop() noexcept { handles_.pop_back(); }
     /// Forgets the handles whose memory is released: all from this position on. The ends of those
     /// that live will report it.
     void forget_from(std::size_t used) noexcept {
@@ -252,6 +251,11 @@ public:
     void release_to(std::size_t chunk, std::size_t used) noexcept;
     /// Allocates a block for a handle. Throws what Scratch::allocate throws, and std::bad_alloc.
     HeldBlock hold(std::size_t bytes, std::size_t alignment);
+    /// Remembers the position at which an allocation begins, for `hold`.
+    void note_attempt() noexcept {
+        attempt_used_ = scratch_.used();
+        attempt_chunk_ = scratch_.chunk_;
+    }
     /// Returns the block of a handle that ends, now or once nothing above it is in use. Stops the
     /// program if its memory was released before, or on another thread.
     void end_handle(const HeldBlock& block) noexcept;
@@ -325,6 +329,8 @@ private:
     static const SourceFunctions handle_functions;
     SourceLink link_{&handle_functions, this};  // what handles refer to
     arena::ScratchHandles handles_;
+    std::size_t attempt_used_ = 0;
+    std::size_t attempt_chunk_ = 0;
 };
 
 }  // namespace tensorpool::detail

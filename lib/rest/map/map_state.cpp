@@ -299,8 +299,10 @@ private:
         std::unique_ptr<StashState> rest;
         try {
             rest = encode(entry);
-            // The encoding of a small tensor may take a block as large as the tensor's.
-            if (!saves_memory(*rest, entry) && !options_.folder.empty())
+            // The encoding of a small tensor may take a block as large as the tensor's. Its table
+            // takes one of the smallest even if the encoding is in a file.
+            const bool is_smallest = usable_bytes(entry.tensor) <= detail::smallest_block_bytes;
+            if (!saves_memory(*rest, entry) && !is_smallest && !options_.folder.empty())
                 rest = rest->copy_in_file();
         } catch (const std::exception& error) {
             reserve_.refill(pool_, {});
@@ -318,8 +320,8 @@ private:
                 char text[sizeof last_failure_];
                 base::FixedText(text, sizeof text)
                     .add(
-                        "tensorpool: stashed map '%s': a tensor of %zu B takes %zu B compressed, "
-                        "in the blocks of its pool; it stays in memory",
+                        "tensorpool: stashed map '%s': a tensor of %zu B would take %zu B of "
+                        "memory at rest; it stays in memory",
                         options_.name.c_str(), entry.bytes, sizes.compressed);
                 note(text);
             } else {

@@ -40,6 +40,7 @@ private:
     static constexpr std::size_t slab_bytes = std::size_t{64} << 10;
 
     bool add_slab() noexcept {
+        static_assert(sizeof(T) <= slab_bytes);
         void* const slab = platform::map(slab_bytes, platform::page_bytes());
         if (slab == nullptr) return false;
         next_ = static_cast<std::byte*>(slab);

@@ -56,6 +56,18 @@ TEST_F(StashedMapSpillTest, SmallTensorsWhoseEncodingsTakeBlocksOfTheSameSizeAre
     for (int key = 0; key < 64; ++key) EXPECT_TRUE(holds(map.get(key), half_random(key))) << key;
 }
 
+TEST_F(StashedMapSpillTest, TensorsOfAFewBytesStayInMemory) {
+    Map map({.memory_bytes = 1, .folder = "."});
+    for (int key = 0; key < 40; ++key) {
+        const std::size_t bytes = static_cast<std::size_t>(key) * 2 + 1;
+        put(map, key, key % 2 == 0 ? random(bytes, 7) : Bytes(bytes));
+    }
+    for (int key = 0; key < 40; ++key) {
+        const std::size_t bytes = static_cast<std::size_t>(key) * 2 + 1;
+        EXPECT_TRUE(holds(map.get(key), key % 2 == 0 ? random(bytes, 7) : Bytes(bytes))) << key;
+    }
+}
+
 TEST_F(StashedMapSpillTest, CompressedTensorsBeyondTheirLimitAreSpilled) {
     Map map({.memory_bytes = MiB, .compressed_bytes = 256 << 10, .folder = "."});
     for (int key = 0; key < 32; ++key) put(map, key, numbered(key));
