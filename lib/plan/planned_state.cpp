@@ -53,8 +53,7 @@ PlannedState::Server& server_for(PlannedState& state, std::size_t min_bytes) {
     // Behind the constructors of static arenas, so that it runs before their destructors.
     static constinit std::atomic<bool> watches_exit = false;
     if (!watches_exit.exchange(true, std::memory_order_relaxed)) {
-        (void)std::atexit(
-            [] { PlannedState::is_exiting().store(true, std::memory_order_relaxed); });
+        (void)std::atexit([] { planned::is_exiting.store(true, std::memory_order_relaxed); });
     }
     return state.server();
 }

@@ -60,6 +60,9 @@ private:
     unsigned doublings_ = 0;
 };
 
+/// Whether `exit` was called: the scopes of its caller never end. Relaxed: it publishes nothing.
+inline constinit std::atomic<bool> is_exiting = false;
+
 }  // namespace tensorpool::planned
 
 namespace tensorpool::detail {
@@ -246,7 +249,7 @@ public:
     }
     // Blocks that callers of the global pool hold stay valid.
     ~PlannedState() {
-        if (server_.is_serving() && !is_exiting().load(std::memory_order_relaxed)) {
+        if (server_.is_serving() && !planned::is_exiting.load(std::memory_order_relaxed)) {
             events::stop_at_misuse(
                 {.kind = events::MisuseKind::outlived_owner, .owner = options_.name},
                 "planned arena '%s' ended inside its ServeScope", options_.name.c_str());
@@ -397,11 +400,6 @@ public:
         job_ = nullptr;
         if (owner_ != &thread_table) server_.forget_scope();
         show_state();
-    }
-    /// Whether `exit` was called: open scopes of the caller then never end.
-    static std::atomic<bool>& is_exiting() noexcept {
-        static constinit std::atomic<bool> exiting = false;
-        return exiting;
     }
     PlannedState* next_of_all = nullptr;  ///< link of the registry, under its mutex
 

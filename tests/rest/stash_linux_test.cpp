@@ -214,8 +214,9 @@ TEST_F(StashSpillTest, FileCutShortIsAnErrorAndTheStashStays) {
     Stash kept = spilled(random(2 << 20));
     ASSERT_EQ(ftruncate(spill_file(), 1'500'000), 0);
     const std::string message = message_of([&] { (void)kept.restore(); });
-    EXPECT_NE(message.find("tensorpool: stash 'weights': found the end of the file after "),
-              std::string::npos)
+    EXPECT_NE(
+        message.find("tensorpool: stash 'weights': folder '.': found the end of the file after "),
+        std::string::npos)
         << message;
     EXPECT_TRUE(kept);
 }

@@ -33,10 +33,12 @@ constexpr std::size_t few_sets_bytes = 512;
 }  // namespace
 
 Scratch& Scratch::make_local() {
-    auto* const scratch = new Scratch();
-    detail::local_scratch = scratch;
-    arena::scratch_registry().enter(*scratch->state_);
-    return *scratch;
+    std::unique_ptr<Scratch> made(new Scratch());
+    // A holder of a budget that was asked may have used the thread's scratch, which is then there.
+    if (detail::local_scratch != nullptr) return *detail::local_scratch;
+    detail::local_scratch = made.release();
+    arena::scratch_registry().enter(*detail::local_scratch->state_);
+    return *detail::local_scratch;
 }
 
 Scratch::Scratch()
@@ -44,8 +46,8 @@ Scratch::Scratch()
           *this, "thread " + std::to_string(platform::current_thread_id()),
           arena::CheckedBlocks::Memory::of_system)) {
     Attempt attempt;
-    if (!state_->prepare(ScratchState::first_chunk_bytes, attempt)) {
-        refuse(*state_, ScratchState::first_chunk_bytes, attempt);
+    while (!state_->prepare(ScratchState::first_chunk_bytes, attempt)) {
+        if (!attempt.may_retry()) refuse(*state_, ScratchState::first_chunk_bytes, attempt);
     }
     set_slow_end(unsettled, false);
     platform::mark_defined(this, sizeof *this);
@@ -122,10 +124,9 @@ std::size_t Scratch::product(std::size_t one, std::size_t other) const {
 
 void Scratch::reserve(std::size_t bytes) {
     Attempt attempt;
-    do {
-        if (bytes == 0 || state_->prepare(bytes, attempt)) return;
-    } while (attempt.may_retry());
-    refuse(*state_, bytes, attempt);
+    while (bytes != 0 && !state_->prepare(bytes, attempt)) {
+        if (!attempt.may_retry()) refuse(*state_, bytes, attempt);
+    }
 }
 
 std::size_t Scratch::trim() noexcept {

@@ -237,23 +237,6 @@ void ScratchState::go_back_to(std::size_t chunk, std::size_t used) noexcept {
     record->words.used.store(used, std::memory_order_relaxed);
 }
 
-void ScratchState::settle() noexcept {
-    const std::size_t high = record->words.high.load(std::memory_order_relaxed);
-    const std::size_t need = std::max(high + slack_, prepared_);
-    forget_need();
-    scratch_.set_slow_end(Scratch::unsettled, false);
-    if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
-    chunks.drop_all();
-    use_present_chunk();
-    // If this is refused, the next allocation requests what it needs itself.
-    arena::Attempt attempt;
-    // No scope is charged for more than was needed.
-    const std::size_t wanted = limits::scope_budget == nullptr ? arena::joined_bytes(need) : need;
-    (void)chunks.add_next(need, wanted, granule, attempt);
-    use_present_chunk();
-    note_changes();
-}
-
 // Puts growth and give-backs since the last call on the timeline.
 void ScratchState::note_changes() noexcept {
     const auto note = [this](EntryKind kind, const statistics::Counter& total,
@@ -360,7 +343,21 @@ void ScratchState::end_scope(std::size_t chunk, std::size_t used, std::uint64_t 
 
 void ScratchState::settle_if_unused() noexcept {
     const bool is_unsettled = (scratch_.slow_end_ & Scratch::unsettled) != 0;
-    if (is_unsettled && scratch_.scope() == outside && scratch_.used() == 0) settle();
+    if (!is_unsettled || scratch_.scope() != outside || scratch_.used() != 0) return;
+    const std::size_t high = record->words.high.load(std::memory_order_relaxed);
+    const std::size_t need = std::max(high + slack_, prepared_);
+    forget_need();
+    scratch_.set_slow_end(Scratch::unsettled, false);
+    if (chunks.is_buffer() || (!chunks.empty() && chunks.is_one() && need <= capacity())) return;
+    chunks.drop_all();
+    use_present_chunk();
+    // If this is refused, the next allocation requests what it needs itself.
+    arena::Attempt attempt;
+    // No scope is charged for more than was needed.
+    const std::size_t wanted = limits::scope_budget == nullptr ? arena::joined_bytes(need) : need;
+    (void)chunks.add_next(need, wanted, granule, attempt);
+    use_present_chunk();
+    note_changes();
 }
 
 }  // namespace tensorpool::detail

