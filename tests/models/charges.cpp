@@ -6,6 +6,7 @@
 
 #include <tensorpool/errors.hpp>
 #include <tensorpool/pooled_allocation.hpp>
+#include <tensorpool/scratch.hpp>
 
 #include "limits/budget_node.hpp"
 
@@ -27,6 +28,12 @@ ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault) {
                                            names[level]));
     }
     allowed_.fill(SIZE_MAX);
+    try {
+        const std::byte one{1};
+        (void)Stash(std::span(&one, 1), {.method = StashMethod::spill, .folder = "."});
+    } catch (const StashError&) {
+        method_ = StashMethod::compress;  // the folder lies in memory
+    }
 }
 
 ChargedWorld::~ChargedWorld() {
@@ -101,6 +108,8 @@ void ChargedProgram::run(int steps) {
         world_.check_limits();
     }
     while (!scopes_.empty()) close_scope();
+    if (has_scratch_) Scratch::local().trim();
+    has_scratch_ = false;
 }
 
 void ChargedProgram::step() {
@@ -110,7 +119,8 @@ void ChargedProgram::step() {
     if (what < 12) return reallocate();
     if (what < 13) return put_to_rest();
     if (what < 14) return restore();
-    if (what < 16) return use_arena();
+    if (what < 15) return use_arena();
+    if (what < 16) return use_scratch();
     if (what < 18 && scopes_.size() < 4) return open_scope();
     if (!scopes_.empty()) close_scope();
 }
@@ -160,14 +170,29 @@ void ChargedProgram::allocate() {
         void* const address = world_.pool_.allocate(bytes);
         const int budget = innermost();
         const bool is_charged = budget != ChargedWorld::no_budget;
-        put({address, bytes, budget, is_charged ? world_.pool_.usable_size(address) : 0});
+        Block block{address, bytes, budget, is_charged ? world_.pool_.usable_size(address) : 0};
+        stamp(block);
+        put(block);
     } catch (const AllocationError&) {
     }
+}
+
+void ChargedProgram::stamp(Block& block) {
+    block.stamp = static_cast<unsigned char>(choices_.below(256));
+    auto* const bytes = static_cast<unsigned char*>(block.address);
+    bytes[0] = bytes[block.bytes - 1] = block.stamp;
+}
+
+void ChargedProgram::check_stamp(const void* begin, std::size_t bytes, unsigned char stamp) {
+    const auto* const content = static_cast<const unsigned char*>(begin);
+    if (content[0] == stamp && content[bytes - 1] == stamp) return;
+    throw std::runtime_error("a block of " + std::to_string(bytes) + " B has other content");
 }
 
 void ChargedProgram::free() {
     const std::optional<Block> block = take();
     if (!block) return;
+    check_stamp(block->address, block->bytes, block->stamp);
     world_.pool_.deallocate(block->address, block->bytes);
     const std::lock_guard guard(world_.mutex_);
     if (world_.happens(ChargeFault::keeps_charge))
@@ -194,6 +219,9 @@ void ChargedProgram::reallocate() {
         block->bytes = bytes;
         const bool is_charged = block->budget != ChargedWorld::no_budget;
         block->charged = is_charged ? world_.pool_.usable_size(address) : 0;
+        if (*static_cast<unsigned char*>(address) != block->stamp)
+            throw std::runtime_error("a block that was resized has other content");
+        stamp(*block);
     } catch (const AllocationError&) {  // it is as before
     }
     put(*block);
@@ -204,10 +232,16 @@ void ChargedProgram::put_to_rest() {
     if (!block) return;
     PooledAllocation owner(
         HeldBlock{block->address, block->bytes, BlockOwner::of_pool(&world_.pool_, 64)});
+    const StashOptions options{
+        .name = "charged",
+        .method = choices_.below(2) == 0 ? StashMethod::compress : world_.method_,
+        .folder = world_.method_ == StashMethod::compress ? "" : ".",
+        .pool = &world_.store_};
     try {
-        Stashed stashed{Stash(std::move(owner), {.name = "charged", .pool = &world_.store_}),
-                        innermost(), 0};
-        if (!scopes_.empty()) stashed.charged = stashed.stash.bytes_at_rest();
+        Stashed stashed{Stash(std::move(owner), options), block->stamp, innermost(), 0};
+        if (!scopes_.empty()) {
+            stashed.charged = stashed.stash.bytes_at_rest() - stashed.stash.bytes_spilled();
+        }
         const std::lock_guard guard(world_.mutex_);
         world_.add(stashed.budget, stashed.charged);
         world_.stashed_.push_back(std::move(stashed));
@@ -230,8 +264,10 @@ void ChargedProgram::restore() {
         PooledAllocation restored = stashed->stash.restore(world_.pool_);
         const std::size_t bytes = restored.size();
         void* const address = restored.release();
+        check_stamp(address, bytes, stashed->stamp);
         const bool is_charged = !scopes_.empty();
-        put({address, bytes, innermost(), is_charged ? world_.pool_.usable_size(address) : 0});
+        put({address, bytes, innermost(), is_charged ? world_.pool_.usable_size(address) : 0,
+             stashed->stamp});
         const std::lock_guard guard(world_.mutex_);
         world_.remove(stashed->budget, stashed->charged);
     } catch (const AllocationError&) {
@@ -256,6 +292,18 @@ void ChargedProgram::use_arena() {
     } catch (const AllocationError&) {
     }
     note_capacity(before);
+}
+
+// Its memory is given back when the program pauses, at the latest.
+void ChargedProgram::use_scratch() {
+    try {
+        const ScratchScope scope;
+        has_scratch_ = true;
+        PooledAllocation first(Scratch::local(), any_size());
+        const PooledAllocation second(Scratch::local(), any_size() * 8);
+        first.reset();
+    } catch (const AllocationError&) {
+    }
 }
 
 void ChargedProgram::note_capacity(std::size_t before) {

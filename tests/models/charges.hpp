@@ -54,9 +54,11 @@ private:
         std::size_t bytes = 0;
         int budget = no_budget;
         std::size_t charged = 0;
+        unsigned char stamp = 0;  // its first and last byte
     };
     struct Stashed {
         Stash stash;
+        unsigned char stamp = 0;
         int budget = no_budget;
         std::size_t charged = 0;
     };
@@ -74,6 +76,7 @@ private:
     ChargeFault fault_;
     MemoryPool pool_{PoolOptions{.name = "charged"}};
     MemoryPool store_{PoolOptions{.name = "at rest"}};
+    StashMethod method_ = StashMethod::spill;
     std::vector<std::unique_ptr<Budget>> budgets_;
     // A limit may have been set below what was in use.
     std::array<std::size_t, 5> allowed_ = {};
@@ -93,7 +96,8 @@ public:
     ChargedProgram& operator=(const ChargedProgram&) = delete;
     ~ChargedProgram();
 
-    /// Throws std::runtime_error for a granted request beyond a limit.
+    /// Throws std::runtime_error for a granted request beyond a limit, and for content that
+    /// changed.
     void run(int steps);
 
 private:
@@ -109,9 +113,13 @@ private:
     void put_to_rest();
     void restore();
     void use_arena();
+    void use_scratch();
     void note_capacity(std::size_t before);
     std::optional<Block> take();
     void put(Block block);
+    /// Writes a new stamp to a block.
+    void stamp(Block& block);
+    static void check_stamp(const void* begin, std::size_t bytes, unsigned char stamp);
     int innermost() const {
         return scopes_.empty() ? ChargedWorld::no_budget : scopes_.back().level;
     }
@@ -125,6 +133,7 @@ private:
     ChargedWorld& world_;
     Choices choices_;
     std::deque<Scope> scopes_;  // the innermost last
+    bool has_scratch_ = false;  // the thread has one
     Arena arena_{[] {
         ArenaOptions options;
         options.initial_capacity = 0;

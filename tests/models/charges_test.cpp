@@ -1,7 +1,7 @@
 // Random programs in scopes of budgets: blocks of all sizes that any thread frees and resizes,
-// arenas, stashes, limits that change, requests that are refused, and children of the process. When
-// all threads pause outside of scopes, what is charged to each budget is exactly what must be. Each
-// planted fault must be found.
+// arenas, scratches, stashes in memory and in files, limits that change, requests that are refused,
+// and children of the process. When all threads pause outside of scopes, what is charged to each
+// budget is exactly what must be. Each planted fault must be found.
 //
 // The long form: models_tests --gtest_filter=ChargesModel.* --gtest_repeat=N, each time with
 // other seeds (--gtest_random_seed).

@@ -133,8 +133,8 @@ inline std::uint64_t nanoseconds(const timeval& time) noexcept {
            static_cast<std::uint64_t>(time.tv_usec) * 1'000;
 }
 
-/// Returns a value of /proc/self/status, converted from KiB to bytes and exact to a few hundred
-/// KiB; 0 if it is missing. Does not allocate.
+/// Returns a value of /proc/self/status, converted from KiB to bytes; 0 if it is missing. Does not
+/// allocate.
 inline std::uint64_t status_value(const char* name) noexcept {
     char text[8192];
     const Descriptor file(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
@@ -242,6 +242,18 @@ inline bool reset_peak() noexcept {
     return ::write(file.number(), "5", 1) == 1;
 }
 
+/// Returns the resident bytes from /proc/self/status, exact to a few hundred KiB; 0 if it cannot be
+/// read.
+inline std::uint64_t resident_bytes() noexcept {
+    return status_value("VmRSS:");
+}
+
+/// Returns the maximum resident bytes from /proc/self/status, exact to a few hundred KiB; 0 if it
+/// cannot be read.
+inline std::uint64_t peak_bytes() noexcept {
+    return status_value("VmHWM:");
+}
+
 /// Reserves address space for blocks with known offsets.
 inline std::byte* map_offsets(std::uint64_t bytes) noexcept {
     void* const mapped = mmap(nullptr, bytes + 1, PROT_READ | PROT_WRITE,
@@ -269,13 +281,13 @@ public:
     void perform(ReplayAnswer& answer) noexcept {
         start_threads();
         if (!reset_peak()) fail("/proc/self/clear_refs refuses to reset the peak", 0, nullptr);
-        answer.own_bytes = status_value("VmRSS:");
+        answer.own_bytes = resident_bytes();
         players_[0].play();
         const Spent before = spent_so_far();
         begin_.give();
         play_and_join();
         const Spent after = spent_so_far();
-        answer.peak_bytes = status_value("VmHWM:");
+        answer.peak_bytes = peak_bytes();
         answer.elapsed_ns = after.elapsed_ns - before.elapsed_ns;
         answer.user_ns = after.user_ns - before.user_ns;
         answer.system_ns = after.system_ns - before.system_ns;
