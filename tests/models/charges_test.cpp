@@ -3,8 +3,8 @@
 // and children of the process. When all threads pause outside of scopes, what is charged to each
 // budget is exactly what must be. Each planted fault must be found.
 //
-// The long form: models_tests --gtest_filter=ChargesModel.* --gtest_repeat=N, each time with
-// other seeds (--gtest_random_seed).
+// The long form has other seeds in each repetition:
+//     models_tests --gtest_filter=ChargesModel.* --gtest_shuffle --gtest_repeat=1000
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
