@@ -20,9 +20,11 @@
 #include <tensorpool/device/host_backend.hpp>
 #include <tensorpool/device/pinned_allocator.hpp>
 #include <tensorpool/dlpack.hpp>
+#include <tensorpool/freeze.hpp>
 #include <tensorpool/pooled_allocation.hpp>
 #include <tensorpool/scratch.hpp>
 #include <tensorpool/serve_scope.hpp>
+#include <tensorpool/stash.hpp>
 
 namespace tensorpool {
 namespace {
@@ -101,6 +103,36 @@ public:
 private:
     PooledArray<float> array_;
     DLManagedTensor* tensor_ = nullptr;
+};
+
+/// The process may not be allowed to freeze blocks.
+class FrozenMemory final : public PoolMemory {
+public:
+    explicit FrozenMemory(Budget* own) : PoolMemory(own, large) {}
+    void take() override {
+        PoolMemory::take();
+        try {
+            freeze(pool_, block_);
+        } catch (const FreezeError&) {
+        }
+    }
+};
+
+class StashedMemory final : public Memory {
+public:
+    explicit StashedMemory(Budget* own) : pool_({.name = "at rest", .budget = own}) {}
+    void take() override {
+        const std::vector<std::byte> content(large);
+        stash_ = Stash(std::span(content), {.pool = &pool_});
+    }
+    void end() override { stash_ = Stash(); }
+    void give_back() override { pool_.trim(); }
+    std::size_t usable() const override { return stash_.bytes_at_rest(); }
+    std::size_t committed() const override { return pool_.statistics().capacity_bytes; }
+
+private:
+    MemoryPool pool_;
+    Stash stash_;
 };
 
 /// A tensor whose memory another library allocated.
@@ -259,11 +291,13 @@ const std::vector<std::pair<std::string, Make>>& ways() {
     using OfArena = HeldMemory<Arena, ArenaOptions>;
     using OfContext = HeldMemory<Context, ContextOptions>;
     static const std::vector<std::pair<std::string, Make>> all = {
-        {"block of a pool, up to 64 KiB", made<PoolMemory>(small)},
+        {"block of a pool, up to 64 KiB, also of finer sizes", made<PoolMemory>(small)},
         {"larger block of a pool", made<PoolMemory>(large)},
         {"block that `reallocate` lengthens", made<ResizedMemory>(small, large)},
         {"block that `reallocate` shortens", made<ResizedMemory>(large, large / 2)},
         {"block handed to another thread or library", made<HandedMemory>()},
+        {"frozen block", made<FrozenMemory>()},
+        {"content of a `Stash` in memory", made<StashedMemory>()},
         {"tensor taken over by `from_dlpack`", made<ImportedMemory>()},
         {"block of an arena",
          [](Budget* own) { return std::make_unique<OfArena>(arena_options(own)); }},

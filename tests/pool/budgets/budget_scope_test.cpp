@@ -500,7 +500,8 @@ TEST(ManyBudgets, MayEachHaveABlockInUse) {
     take(many);
     const std::size_t block = pool.usable_size(blocks.front());
     EXPECT_EQ(process.in_use(), many * block);
-    if (many == 20'000) {
+    // Where larger pages are simulated, the system still counts in its own.
+    if (many == 20'000 && platform::page_bytes() == 4096) {
         EXPECT_LT((platform::resident_memory() - before) / (many - many / 10), block + 1024);
     }
     for (std::size_t i = 0; i != many; ++i) {
