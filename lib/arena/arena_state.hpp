@@ -339,10 +339,8 @@ public:
     void before_fork() noexcept {
         mutex_.lock();
         for_each([](detail::ArenaState& arena) { arena.lock(); });
-        scope_charges.lock();
     }
     void after_fork_in_parent() noexcept {
-        scope_charges.unlock();
         for_each([](detail::ArenaState& arena) { arena.unlock(); });
         mutex_.unlock();
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "limits/commit_budget.hpp"
+#include "statistics/segment/segment.hpp"
 #include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::arena {
@@ -14,7 +15,8 @@ struct ScopeCharge {
     ScopeCharge* next_free = nullptr;
 };
 
-// Memory from malloc could be charged to the same scope, under an arena's mutex.
+// Memory from malloc could be charged to the same scope, under an arena's mutex. Used under the
+// segment's lock, which a fork takes.
 inline constinit statistics::SlabList<ScopeCharge> scope_charges;
 
 /// Where memory that grows and shrinks at one end is charged: the budget of its owner, or the one
@@ -37,13 +39,14 @@ public:
             return taken;
         }
         const bool goes_on = last_ != nullptr && last_->budget == scope && last_->end == taken_;
-        ScopeCharge* const charge = goes_on ? last_ : scope_charges.take();
+        ScopeCharge* const charge =
+            goes_on ? last_ : statistics::segment().locked([] { return scope_charges.take(); });
         if (charge == nullptr) return 0;
         limits::CommitAccount account(limits::commit_budget(), scope);
         const std::size_t taken =
             account.take_and_get(needed, wanted, fraction, unit, request, get);
         if (!goes_on && taken == 0) {
-            scope_charges.give_back(*charge);
+            give_back_record(*charge);
         } else if (!goes_on) {
             *charge = {.budget = scope, .begin = taken_, .before = last_};
             last_ = charge;
@@ -63,7 +66,7 @@ public:
             const std::size_t refunded = std::exchange(charge.end, kept) - kept;
             if (kept == charge.begin) {
                 last_ = charge.before;
-                scope_charges.give_back(charge);
+                give_back_record(charge);
             }
             budget.refund(refunded);
         }
@@ -74,6 +77,10 @@ public:
     }
 
 private:
+    static void give_back_record(ScopeCharge& charge) noexcept {
+        statistics::segment().locked([&charge] { scope_charges.give_back(charge); });
+    }
+
     limits::CommitAccount own_;
     std::size_t taken_ = 0;
     ScopeCharge* last_ = nullptr;

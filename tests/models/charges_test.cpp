@@ -82,12 +82,18 @@ std::string first_found(unsigned threads, unsigned seeds, ChargeFault fault = Ch
     return "";
 }
 
+#ifdef __SANITIZE_THREAD__
+constexpr unsigned seeds_of_threads = 3;
+#else
+constexpr unsigned seeds_of_threads = 10;
+#endif
+
 TEST(ChargesModel, OneThreadFindsNothing) {
     EXPECT_EQ(first_found(1, 20), "");
 }
 
 TEST(ChargesModel, SeveralThreadsFindNothing) {
-    EXPECT_EQ(first_found(3, 10), "");
+    EXPECT_EQ(first_found(3, seeds_of_threads), "");
 }
 
 TEST(ChargesModel, ChildOfAForkFindsNothing) {
