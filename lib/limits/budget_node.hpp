@@ -231,8 +231,8 @@ public:
         const std::lock_guard guard(limits::budgets().mutex);
         return charge_locked(needed, wanted, unit, request);
     }
-    /// Moves a charge from one budget to another, either of which may be nullptr. What both are
-    /// below stays charged meanwhile. Returns false, and changes nothing, if `to` refuses.
+    /// Moves a charge from one budget to another, either of which may be nullptr. Budgets that are
+    /// above both keep their charge. Returns false, and changes nothing, if `to` refuses.
     static bool move_charge(BudgetNode* from, BudgetNode* to, std::size_t bytes,
                             limits::BudgetRequest& request) noexcept {
         if (bytes == 0) return true;

@@ -108,8 +108,8 @@ public:
 
     bool has_memory() const noexcept { return span_ != nullptr || plan_.peak_bytes == 0; }
     /// Borrows the memory, or has the budget of the present scope pay for what is borrowed. Returns
-    /// false if the budget or the pool refuses, with the reason in `path`. Holders may be asked
-    /// meanwhile, so the caller holds no lock that one may take.
+    /// false if the budget or the pool refuses, with the reason in `path`. Holders may be asked, so
+    /// the caller holds no lock that one may take.
     bool borrow_memory(pages::SlowPath& path) noexcept {
         limits::HeldBudget payer(budget_.node() != nullptr ? budget_.node() : limits::scope_budget);
         if (has_memory() && payer.node() == payer_.node()) return true;

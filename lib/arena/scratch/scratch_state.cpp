@@ -290,8 +290,8 @@ void ScratchState::release_to(std::size_t chunk, std::size_t used) noexcept {
     handles_.forget_from(used);
 }
 
-// A holder of a budget that is asked meanwhile may use the scratch, so the position is that of the
-// last attempt.
+// A holder of a budget that is asked for memory may use the scratch, so the position is that of
+// the last attempt.
 HeldBlock ScratchState::hold(std::size_t bytes, std::size_t alignment) {
     note_attempt();
     void* const address = scratch_.allocate(bytes, alignment);

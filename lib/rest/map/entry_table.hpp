@@ -339,4 +339,15 @@ private:
     PooledAllocation block_;
 };
 
+inline EntrySizes sizes_of(const StashState& rest) noexcept {
+    return {.compressed = rest.bytes_in_memory(),
+            .spilled = rest.bytes_in_file(),
+            .at_rest = rest.size()};
+}
+
+/// Returns whether an entry takes less of its pool's memory at rest.
+inline bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
+    return rest.bytes_in_memory() < usable_bytes(entry.tensor);
+}
+
 }  // namespace tensorpool::stashing

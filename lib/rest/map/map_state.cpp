@@ -25,16 +25,6 @@ constexpr int attempts_to_lock = 64;
 /// perf/results/stash.md
 constexpr std::size_t part_to_compress = 16;
 
-EntrySizes sizes_of(const StashState& rest) noexcept {
-    return {.compressed = rest.bytes_in_memory(),
-            .spilled = rest.bytes_in_file(),
-            .at_rest = rest.size()};
-}
-
-bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
-    return rest.bytes_in_memory() < usable_bytes(entry.tensor);
-}
-
 // A negative number that becomes a size is larger.
 constexpr std::size_t max_limit = std::size_t{1} << 60;
 
