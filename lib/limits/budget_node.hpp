@@ -237,9 +237,9 @@ public:
                             limits::BudgetRequest& request) noexcept {
         if (bytes == 0) return true;
         const std::lock_guard guard(limits::budgets().mutex);
-        const auto change = [&](void (limits::BudgetCounters::*change)(std::size_t) noexcept) {
+        const auto change = [&](void (limits::BudgetCounters::*step)(std::size_t) noexcept) {
             for (BudgetNode* node = from; node != nullptr; node = node->parent)
-                (node->counters.*change)(bytes);
+                (node->counters.*step)(bytes);
         };
         change(&limits::BudgetCounters::refund);
         const bool is_moved = to == nullptr || to->charge_locked(bytes, bytes, 1, request) != 0;
