@@ -1,5 +1,7 @@
 #include "tamper/records.hpp"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <fstream>
 #include <sstream>
@@ -14,6 +16,16 @@ constexpr std::size_t page = 4096;
 bool is_used(std::uintptr_t at) {
     const auto* const words = reinterpret_cast<const std::uint64_t*>(at);
     return std::any_of(words, words + page / sizeof(*words), [](auto word) { return word != 0; });
+}
+
+/// One byte for each page of the mapping, with the lowest bit set if the page is in memory. The
+/// others hold zeros, and reading them would let each one be mapped.
+std::vector<unsigned char> resident_pages(const Mapping& mapping) {
+    std::vector<unsigned char> pages((mapping.end - mapping.begin) / page);
+    void* const begin = reinterpret_cast<void*>(mapping.begin);
+    const bool is_known = mincore(begin, mapping.end - mapping.begin, pages.data()) == 0;
+    if (!is_known) std::fill(pages.begin(), pages.end(), static_cast<unsigned char>(1));
+    return pages;
 }
 
 bool is_in_window(std::uintptr_t at) {
@@ -55,7 +67,9 @@ RecordPages::RecordPages(const std::vector<Mapping>& before) {
     for (const Mapping& mapping : writable_mappings()) {
         const bool is_segment = mapping.name.starts_with("/memfd:tensorpool");
         if (!mapping.name.empty() && !is_segment) continue;
+        const std::vector<unsigned char> in_memory = resident_pages(mapping);
         for (std::uintptr_t at = mapping.begin; at != mapping.end; at += page) {
+            if ((in_memory[(at - mapping.begin) / page] & 1U) == 0) continue;
             if (is_old(at) || is_in_window(at) || !is_used(at)) continue;
             pages_.push_back({at, is_segment      ? "statistics"
                                   : is_in_map(at) ? "page map"

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "models/pattern.hpp"
 #include "models/pool_model.hpp"
@@ -185,7 +186,8 @@ void use_guards(Checks checks, Failures failures) {
     Case one(made, failures);
     if (!one) return;
     for (const std::size_t bytes : {64, 1000, 5000, 100'000, 64, 1000, 300'000}) {
-        std::array<void*, 20> blocks{};
+        // Of large ones fewer, because each page that is written is a fault.
+        std::vector<void*> blocks(bytes > 64 * kib ? 3 : 20);
         for (void*& block : blocks) {
             attempt(failures, [&] { return (block = one.pool().try_allocate(bytes)) != nullptr; });
             if (block != nullptr) testing::Pattern(7).write(block, bytes);
