@@ -32,8 +32,9 @@ protected:
                                            std::size_t,
                                            std::size_t) noexcept { ++counts_[action]; };
     }
+    // A memory tool must see each allocation, so there they are hidden otherwise.
     ~QuickPaths() override {
-        show();
+        platform::has_memory_tool() ? hide() : show();
         events::recorder_hooks.record = nullptr;
     }
     static void hide() {
