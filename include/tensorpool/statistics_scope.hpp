@@ -25,7 +25,7 @@ struct ScopeFrame;
 /// growth of the scope that allocated it. A scope is out of order if it ends before one that began
 /// inside it, or on another thread than it began on (coroutines). It is then counted and reported
 /// on the timeline as such, and it counts up to its own end on the thread where it began, or
-/// nothing if that is another one.
+/// nothing if that is another one. `pause` and `resume` avoid that.
 ///
 /// If the file in TENSORPOOL_BUDGETS has a budget for the name, the scope also charges that, like a
 /// BudgetScope (pool_options.hpp). It must then end on the thread where it began, or that thread
@@ -43,6 +43,16 @@ public:
     ~StatisticsScope();
     StatisticsScope(const StatisticsScope&) = delete;
     StatisticsScope& operator=(const StatisticsScope&) = delete;
+
+    /// Stops counting until `resume`, for what goes on later, such as a coroutine that waits. Other
+    /// scopes of the thread go on, and none is out of order because of it. A budget of the file in
+    /// TENSORPOOL_BUDGETS is not charged until then. Must be called on the thread that it counts;
+    /// on another one, and while it is paused, it does nothing. No system call.
+    void pause() noexcept;
+    /// Goes on counting, from here on what the calling thread does, which may be another one than
+    /// before. Does nothing if the scope is not paused. Its peak is the highest growth of its own
+    /// counts, over all stretches.
+    void resume() noexcept;
 
     /// Returns by how much the blocks in use of this thread have grown since the scope began.
     ScopeGrowth growth() const noexcept;

@@ -52,6 +52,19 @@ void report_to_recorder(TraceAction action, const ScopeRecord* scope) noexcept {
     events::record(action, scope->id.load(std::memory_order_relaxed), nullptr, 0);
 }
 
+/// Lets a frame that has counted `so_far` count on the calling thread. REQUIRES: the mutex of the
+/// thread's counters is held.
+void link(CountersOfThread& own, ScopeFrame& frame, const ThreadSums& so_far) noexcept {
+    frame.begin = own.sums();
+    frame.begin.subtract(so_far);
+    frame.begin_net = frame.begin.net_bytes();
+    frame.highest = static_cast<std::int64_t>(so_far.net_bytes());
+    frame.is_paused = false;
+    frame.owner.store(&own, std::memory_order_relaxed);
+    frame.outer = own.innermost.load(std::memory_order_relaxed);
+    own.innermost.store(&frame, std::memory_order_relaxed);
+}
+
 ScopeFrame* begin_frame(std::string_view name) noexcept {
     CountersOfThread* const own = CountersOfThread::own();
     if (own == nullptr) return nullptr;
@@ -62,13 +75,9 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     if (frame == nullptr) return nullptr;
     frame->record = record;
     frame->budget = nullptr;
-    frame->highest = 0;
+    frame->highest_before_pauses = 0;
     frame->left_by_fork = false;
-    frame->begin = own->sums();
-    frame->begin_net = frame->begin.net_bytes();
-    frame->owner.store(own, std::memory_order_relaxed);
-    frame->outer = own->innermost.load(std::memory_order_relaxed);
-    own->innermost.store(frame, std::memory_order_relaxed);
+    link(*own, *frame, {});
     if (record != nullptr) record->open.fetch_add(1, std::memory_order_relaxed);
     return frame;
 }
@@ -98,14 +107,21 @@ void unlink(CountersOfThread& owner, ScopeFrame& frame) noexcept {
     }
 }
 
+/// Removes a frame of the calling thread from its list and returns what it has counted. REQUIRES:
+/// the mutex of the thread's counters is held.
+ThreadSums unlink_own(CountersOfThread& own, ScopeFrame& frame) noexcept {
+    ThreadSums counted = own.sums();
+    own.innermost.load(std::memory_order_relaxed)->raise(counted.net_bytes());
+    counted.subtract(frame.begin);
+    unlink(own, frame);
+    return counted;
+}
+
 /// Ends a frame of the calling thread. REQUIRES: the mutex of the thread's counters is held.
 void end_own_frame(CountersOfThread& own, ScopeFrame& frame, Counted& ended) noexcept {
-    ended.counted = own.sums();
-    own.innermost.load(std::memory_order_relaxed)->raise(ended.counted.net_bytes());
-    ended.counted.subtract(frame.begin);
     ended.in_order = own.innermost.load(std::memory_order_relaxed) == &frame;
-    unlink(own, frame);
-    ended.peak = static_cast<std::uint64_t>(frame.highest);
+    ended.counted = unlink_own(own, frame);
+    ended.peak = frame.peak();
     frame.next_free = std::exchange(own.free_frames, &frame);
 }
 
@@ -132,6 +148,11 @@ Counted end_frame(ScopeFrame& frame) noexcept {
         break;
     }
     if (frame.owner.load(std::memory_order_relaxed) == nullptr) count_closed(frame);
+    if (frame.is_paused) {
+        ended.in_order = true;
+        ended.counted = frame.begin;
+        ended.peak = frame.peak();
+    }
     statistics::free_scope_frames().give_back(frame);
     return ended;
 }
@@ -148,12 +169,17 @@ std::uint64_t peak_so_far(const CountersOfThread& owner, const ScopeFrame& frame
         seen.take_over(*one);
     }
     seen.take_over(frame);
-    return static_cast<std::uint64_t>(seen.highest);
+    seen.highest_before_pauses = frame.highest_before_pauses;
+    return seen.peak();
 }
 
-/// Returns what the frame's thread counted since the frame began; empty if that thread has ended.
+/// Returns what the frame has counted; empty if its thread has ended.
 Counted counted_since(const ScopeFrame& frame) noexcept {
     Counted so_far{.record = frame.record};
+    if (frame.owner.load(std::memory_order_acquire) == nullptr && frame.is_paused) {
+        so_far.counted = frame.begin;
+        so_far.peak = frame.peak();
+    }
     while (CountersOfThread* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
@@ -165,13 +191,16 @@ Counted counted_since(const ScopeFrame& frame) noexcept {
     return so_far;
 }
 
+void charge(ScopeFrame& frame) noexcept {
+    frame.outer_budget = scope_budget;
+    change_scope(frame.budget);
+}
 void begin_charging(ScopeFrame& frame, std::string_view name) noexcept {
     read_named_budgets();
     BudgetNode* const budget = find_named_budget(BudgetSubject::scope, name);
     if (budget == nullptr) return;
     frame.budget = budget;
-    frame.outer_budget = scope_budget;
-    change_scope(budget);
+    charge(frame);
 }
 
 // A scope inside that ends later returns to the budget outside of this one. What a thread charges,
@@ -192,6 +221,32 @@ void end_charging(ScopeFrame& frame) noexcept {
         }
     }
     change_scope(now);
+}
+
+void pause(ScopeFrame& frame) noexcept {
+    CountersOfThread* const own = statistics::own_counters_of_thread;
+    if (own == nullptr || frame.owner.load(std::memory_order_relaxed) != own) return;
+    if (frame.budget != nullptr) end_charging(frame);
+    {
+        const std::lock_guard guard(own->mutex);
+        frame.begin = unlink_own(*own, frame);
+        frame.highest_before_pauses = static_cast<std::int64_t>(frame.peak());
+        frame.is_paused = true;
+        frame.owner.store(nullptr, std::memory_order_relaxed);
+    }
+    report_to_recorder(TraceAction::scope_end, frame.record);
+}
+
+void resume(ScopeFrame& frame) noexcept {
+    if (frame.owner.load(std::memory_order_relaxed) != nullptr || !frame.is_paused) return;
+    CountersOfThread* const own = CountersOfThread::own();
+    if (own == nullptr) return;
+    report_to_recorder(TraceAction::scope_begin, frame.record);
+    {
+        const std::lock_guard guard(own->mutex);
+        link(*own, frame, ThreadSums(frame.begin));
+    }
+    if (frame.budget != nullptr) charge(frame);
 }
 
 ScopeStatistics statistics_of(const Counted& so_far) noexcept {
@@ -320,6 +375,14 @@ StatisticsScope::~StatisticsScope() {
     const limits::Counted ended = limits::end_frame(*frame_);
     limits::report_to_recorder(TraceAction::scope_end, ended.record);
     if (ended.record != nullptr) limits::add_up(ended);
+}
+
+void StatisticsScope::pause() noexcept {
+    if (frame_ != nullptr) limits::pause(*frame_);
+}
+
+void StatisticsScope::resume() noexcept {
+    if (frame_ != nullptr) limits::resume(*frame_);
 }
 
 ScopeGrowth StatisticsScope::growth() const noexcept {

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <thread>
@@ -65,6 +66,108 @@ TEST(StatisticsScope, CountsCallsOfItsThread) {
     EXPECT_EQ(statistics.deallocated_bytes, 4U * 64);
     EXPECT_EQ(statistics.growth_bytes(), 3 * 128 + 100'000 - 4 * 64);
     EXPECT_EQ(statistics.out_of_order, 0U);
+}
+
+TEST(StatisticsScope, CountsNothingWhileItIsPaused) {
+    const std::string name = own_name();
+    FakeCounters counters;
+    {
+        StatisticsScope scope(name);
+        counters.allocate_large(100'000);
+        scope.pause();
+        scope.pause();
+        counters.allocate_large(1'000'000);
+        counters.free_large(100'000);
+        EXPECT_EQ(scope.statistics().allocated_bytes, 100'000U);
+        EXPECT_EQ(scope.growth().bytes, 100'000);
+        EXPECT_EQ(statistics_of_scope(name).open, 1U);
+        scope.resume();
+        scope.resume();
+        counters.allocate_large(50'000);
+    }
+    const ScopeStatistics statistics = statistics_of_scope(name);
+    EXPECT_EQ(statistics.calls, 1U);
+    EXPECT_EQ(statistics.open, 0U);
+    EXPECT_EQ(statistics.allocations, 2U);
+    EXPECT_EQ(statistics.deallocations, 0U);
+    EXPECT_EQ(statistics.peak_bytes, 150'000U);
+    EXPECT_EQ(statistics.out_of_order, 0U);
+}
+
+TEST(StatisticsScope, KeepsThePeakOfBeforeAPause) {
+    FakeCounters counters;
+    StatisticsScope scope(own_name());
+    counters.allocate_large(900'000);
+    counters.free_large(900'000);
+    scope.pause();
+    counters.allocate_large(5'000'000);
+    EXPECT_EQ(scope.statistics().peak_bytes, 900'000U);
+    scope.resume();
+    counters.allocate_large(400'000);
+    EXPECT_EQ(scope.statistics().peak_bytes, 900'000U);
+    counters.free_large(5'000'000);
+    counters.free_large(400'000);
+}
+
+TEST(StatisticsScope, PausedScopeRaisesNoPeakAroundIt) {
+    FakeCounters counters;
+    StatisticsScope outer(own_name());
+    StatisticsScope inner(own_name() + "'s inner");
+    counters.allocate_large(900'000);
+    counters.free_large(900'000);
+    inner.pause();
+    counters.allocate_large(400'000);
+    inner.resume();
+    counters.allocate_large(100'000);
+    inner.pause();
+    EXPECT_EQ(outer.statistics().peak_bytes, 900'000U);
+    counters.free_large(400'000);
+    counters.free_large(100'000);
+}
+
+TEST(StatisticsScope, MayEndWhileItIsPaused) {
+    const std::string name = own_name();
+    FakeCounters counters;
+    {
+        StatisticsScope scope(name);
+        const StatisticsScope inside(name + "'s inside");
+        counters.allocate_large(100'000);
+        scope.pause();
+        counters.allocate_large(100'000);
+    }
+    const ScopeStatistics statistics = statistics_of_scope(name);
+    EXPECT_EQ(statistics.calls, 1U);
+    EXPECT_EQ(statistics.open, 0U);
+    EXPECT_EQ(statistics.allocated_bytes, 100'000U);
+    EXPECT_EQ(statistics.peak_bytes, 100'000U);
+    EXPECT_EQ(statistics.out_of_order, 0U);
+}
+
+TEST(StatisticsScope, GoesOnOnAnotherThread) {
+    const std::string name = own_name();
+    FakeCounters counters;
+    auto scope = std::make_unique<StatisticsScope>(name);
+    counters.allocate_large(100'000);
+    scope->pause();
+    std::thread([&] {
+        FakeCounters there;
+        there.allocate_large(10'000);
+        scope->resume();
+        there.allocate_large(200'000);
+        scope->pause();
+    }).join();
+    EXPECT_EQ(scope->statistics().allocated_bytes, 300'000U);
+    scope.reset();
+    EXPECT_EQ(statistics_of_scope(name).allocations, 2U);
+    EXPECT_EQ(statistics_of_scope(name).out_of_order, 0U);
+}
+
+TEST(StatisticsScope, OtherThreadCannotPauseIt) {
+    FakeCounters counters;
+    StatisticsScope scope(own_name());
+    std::thread([&] { scope.pause(); }).join();
+    counters.allocate_large(100'000);
+    EXPECT_EQ(scope.statistics().allocated_bytes, 100'000U);
 }
 
 TEST(StatisticsScope, IsOpenUntilItEnds) {

@@ -225,25 +225,33 @@ namespace tensorpool::detail {
 
 class BudgetNode;
 
-/// An open StatisticsScope. It is in a list of its thread, innermost first, until the scope or the
-/// thread ends. A frame is accessed under its owner's mutex. A frame without an owner is accessed
-/// by its StatisticsScope only.
+/// An open StatisticsScope. It is in a list of its thread, innermost first, until the scope is
+/// paused or ends, or the thread ends. A frame is accessed under its owner's mutex. A frame without
+/// an owner is accessed by its StatisticsScope only.
 struct ScopeFrame {
     ScopeFrame* outer = nullptr;
     ScopeFrame* next_free = nullptr;
-    // nullptr after its thread ended. Changed under the owner's mutex, and only to nullptr.
+    // nullptr while it is paused, and after its thread ended. Changed under the owner's mutex.
     std::atomic<statistics::CountersOfThread*> owner = nullptr;
     statistics::ScopeRecord* record = nullptr;  // nullptr if there is no segment
+    // The sums of its thread at its beginning, less what it counted before pauses. While it is
+    // paused: what it counted.
     statistics::ThreadSums begin;
     std::uint64_t begin_net = 0;
-    // The highest net growth since the scope began, as far as it was measured. Only the innermost
-    // frame is measured: when it ends, it passes its highest growth to the frame around it.
+    // The highest net growth since the scope began or went on, as far as it was measured. Only the
+    // innermost frame is measured: when it ends, it passes its highest growth to the frame around
+    // it.
     std::int64_t highest = 0;
+    std::int64_t highest_before_pauses = 0;
+    bool is_paused = false;
     // Used by the thread that began the scope.
     BudgetNode* budget = nullptr;        // that the scope charges, by its name; nullptr for none
     BudgetNode* outer_budget = nullptr;  // that was charged before
     bool left_by_fork = false;  // its thread is not in this process, so it is not counted as open
 
+    std::uint64_t peak() const noexcept {
+        return static_cast<std::uint64_t>(std::max(highest, highest_before_pauses));
+    }
     void raise(std::uint64_t net) noexcept {
         highest = std::max(highest, static_cast<std::int64_t>(net - begin_net));
     }

@@ -132,6 +132,23 @@ TEST_F(NamedBudgetsTest, AScopeThatEndsBeforeAnInnerOneNoLongerCharges) {
     }));
 }
 
+TEST_F(NamedBudgetsTest, AScopeChargesNothingWhileItIsPaused) {
+    EXPECT_TRUE(holds_with("scope a hard=1GiB\nscope b hard=1GiB\n", [] {
+        MemoryPool pool({.name = "pool"});
+        std::optional<StatisticsScope> a(std::in_place, "a");
+        const StatisticsScope b("b");
+        a->pause();
+        (void)pool.allocate(mib);
+        a->resume();
+        (void)pool.allocate(2 * mib);
+        a->pause();
+        a.reset();
+        (void)pool.allocate(4 * mib);
+        return charged_to(BudgetSubject::scope, "a") == 2 * mib &&
+               charged_to(BudgetSubject::scope, "b") == 5 * mib;
+    }));
+}
+
 TEST_F(NamedBudgetsTest, AThreadMayEndInsideAScope) {
     EXPECT_TRUE(holds_with("scope a hard=1GiB\n", [] {
         MemoryPool pool({.name = "pool"});

@@ -30,6 +30,11 @@ struct Sums {
     std::uint64_t deallocated = 0;
 
     std::int64_t net() const { return static_cast<std::int64_t>(allocated - deallocated); }
+    Sums operator-(const Sums& less) const {
+        return {allocations - less.allocations, deallocations - less.deallocations,
+                requested - less.requested, allocated - less.allocated,
+                deallocated - less.deallocated};
+    }
 };
 
 struct Expected : Sums {
@@ -52,9 +57,11 @@ public:
 private:
     struct Open {
         std::string name;
-        Sums begin;
-        std::int64_t highest;
+        Sums begin;  // later by what passed while it was paused
         std::unique_ptr<StatisticsScope> scope;
+        std::int64_t highest = 0;  // growth
+        bool is_paused = false;
+        Sums counted = {};  // before the pause
     };
     struct Block {
         MemoryPool* pool;
@@ -70,8 +77,10 @@ private:
             allocate();
         } else if (choice < 85) {
             free_block();
-        } else if (choice < 91) {
+        } else if (choice < 90) {
             begin_scope();
+        } else if (choice < 93) {
+            pause_or_resume();
         } else if (choice < 97) {
             end_scope();
         } else if (choice < 99 && pools_.size() < 6) {
@@ -92,7 +101,9 @@ private:
             ++now_.allocations;
             now_.requested += bytes;
             now_.allocated += usable;
-            for (Open& open : open_) open.highest = std::max(open.highest, now_.net());
+            for (Open& open : open_) {
+                if (!open.is_paused) open.highest = std::max(open.highest, counted_by(open).net());
+            }
         }
     }
 
@@ -128,32 +139,57 @@ private:
 
     void begin_scope() {
         const std::string name = std::string("model ") + static_cast<char>('a' + below(5));
-        open_.push_back({name, now_, now_.net(), std::make_unique<StatisticsScope>(name)});
+        open_.push_back({name, now_, std::make_unique<StatisticsScope>(name)});
+    }
+
+    Sums counted_by(const Open& open) const {
+        return open.is_paused ? open.counted : now_ - open.begin;
+    }
+
+    std::list<Open>::iterator any_scope() {
+        return std::next(open_.begin(), below(static_cast<unsigned>(open_.size())));
+    }
+
+    // One that goes on is the innermost.
+    void pause_or_resume() {
+        if (open_.empty()) return;
+        const auto at = any_scope();
+        if (at->is_paused) {
+            at->begin = now_ - at->counted;
+            at->scope->resume();
+            open_.splice(open_.end(), open_, at);
+        } else {
+            at->counted = counted_by(*at);
+            at->scope->pause();
+        }
+        at->is_paused = !at->is_paused;
     }
 
     // Usually the innermost.
     void end_scope() {
         if (open_.empty()) return;
-        auto at = std::prev(open_.end());
-        if (below(4) == 0)
-            at = std::next(open_.begin(), below(static_cast<unsigned>(open_.size())));
+        const auto at = below(4) == 0 ? any_scope() : std::prev(open_.end());
+        const Sums counted = counted_by(*at);
         const ScopeGrowth growth = at->scope->growth();
-        EXPECT_EQ(growth.bytes, now_.net() - at->begin.net());
+        EXPECT_EQ(growth.bytes, counted.net());
         Expected& sums = expected_[at->name];
-        sums.out_of_order += std::next(at) == open_.end() ? 0 : 1;
-        add(sums, at->begin);
-        sums.true_peak = std::max(sums.true_peak, at->highest - at->begin.net());
+        const bool is_in_order =
+            at->is_paused || std::all_of(std::next(at), open_.end(),
+                                         [](const Open& inner) { return inner.is_paused; });
+        sums.out_of_order += is_in_order ? 0 : 1;
+        add(sums, counted);
+        sums.true_peak = std::max(sums.true_peak, at->highest);
         sums.growth_at_end = std::max(sums.growth_at_end, growth.bytes);
         open_.erase(at);
     }
 
-    void add(Expected& sums, const Sums& begin) const {
+    static void add(Expected& sums, const Sums& counted) {
         ++sums.calls;
-        sums.allocations += now_.allocations - begin.allocations;
-        sums.deallocations += now_.deallocations - begin.deallocations;
-        sums.requested += now_.requested - begin.requested;
-        sums.allocated += now_.allocated - begin.allocated;
-        sums.deallocated += now_.deallocated - begin.deallocated;
+        sums.allocations += counted.allocations;
+        sums.deallocations += counted.deallocations;
+        sums.requested += counted.requested;
+        sums.allocated += counted.allocated;
+        sums.deallocated += counted.deallocated;
     }
 
     void check() const {
