@@ -1,12 +1,10 @@
 // The extension module _tensorpool, on which tensorpool/__init__.py is built.
 
+#include "adaptors/python/context_blocks.hpp"
 #include "adaptors/python/module_part.hpp"
-
-#include <optional>
 
 #include <tensorpool/memory_pool.hpp>
 #include <tensorpool/snapshot.hpp>
-#include <tensorpool/statistics_scope.hpp>
 #include <tensorpool/timeline.hpp>
 
 namespace tensorpool::python {
@@ -38,24 +36,6 @@ std::size_t limit() {
     return get_global_memory_pool().max_capacity();
 }
 
-/// A StatisticsScope that begins at construction and ends by a call.
-class OpenScope {
-public:
-    explicit OpenScope(const std::string& name) : scope_(std::in_place, name) {}
-
-    /// Returns allocations, deallocations, requested, allocated and deallocated bytes, and the
-    /// peak.
-    py::tuple statistics() const {
-        const ScopeStatistics so_far = scope_ ? scope_->statistics() : ScopeStatistics{};
-        return py::make_tuple(so_far.allocations, so_far.deallocations, so_far.requested_bytes,
-                              so_far.allocated_bytes, so_far.deallocated_bytes, so_far.peak_bytes);
-    }
-    void end() { scope_.reset(); }
-
-private:
-    std::optional<StatisticsScope> scope_;
-};
-
 }  // namespace
 
 PYBIND11_MODULE(_tensorpool, module) {
@@ -65,10 +45,7 @@ PYBIND11_MODULE(_tensorpool, module) {
     module.def("trim", trim);
     module.def("limit", limit);
     module.def("set_limit", set_limit);
-    py::class_<OpenScope>(module, "OpenScope")
-        .def(py::init<const std::string&>())
-        .def("statistics", &OpenScope::statistics)
-        .def("end", &OpenScope::end);
+    add_context_blocks(module);
     ModulePart::add_all(module);
 }
 

@@ -1,4 +1,4 @@
-#include "adaptors/python/context_budgets.hpp"
+#include "adaptors/python/context_blocks.hpp"
 #include "adaptors/python/module_part.hpp"
 
 #include <algorithm>
@@ -114,6 +114,7 @@ void* reallocate(void*, void* block, std::size_t bytes) noexcept {
 // mentions such cases. So the page map determines the size. Only the pool may report that a pointer
 // is no block.
 void deallocate(void*, void* block, std::size_t) noexcept {
+    const InContext in_context;
     MemoryPool& pool = get_global_memory_pool();
     if (!detail::pool_addresses.contains(block)) return pool.deallocate(block);
     const std::size_t usable = detail::bytes_of_block_in_use(block);

@@ -181,24 +181,127 @@ class Misuse(EnabledCase):
 
 
 class Tasks(EnabledCase):
-    def test_interleaved_tasks_count_up_to_their_own_ends(self):
-        async def work(name, size, turns):
-            with tensorpool.scope(name) as scope:
-                for _ in range(turns):
-                    take(size)
-                    await asyncio.sleep(0)
-            return scope.statistics
+    def setUp(self):
+        super().setUp()
+        take(MIB)  # nothing is made by the first one
 
+    async def work(self, name, size, turns):
+        with tensorpool.scope(name) as scope:
+            kept = [take(100)]
+            for _ in range(turns):
+                kept.append(take(size))
+                await asyncio.sleep(0)
+        self.assertEqual(of_name(name)["allocations"], scope.statistics.allocations)
+        return scope.statistics
+
+    def assert_ended_once(self, *names):
+        for name in names:
+            counted = of_name(name)
+            self.assertEqual((counted["calls"], counted["open"], counted["out_of_order"]), (1, 0, 0))
+
+    def test_count_what_they_do_themselves(self):
         async def main():
-            return await asyncio.gather(work("first", MIB, 2), work("second", 2 * MIB, 4))
+            return await asyncio.gather(self.work("first", MIB, 2), self.work("second", 2 * MIB, 4))
 
         first, second = asyncio.run(main())
-        # Each counts the other's too, because both run on this thread.
-        self.assertGreaterEqual(first.allocations, 2 + 1)
-        self.assertGreaterEqual(second.allocations, 4 + 1)
-        self.assertEqual(of_name("first")["open"], 0)
-        self.assertEqual(of_name("second")["open"], 0)
-        self.assertEqual(of_name("first")["out_of_order"], 1)
+        self.assertEqual((first.allocations, first.peak_bytes), (3, 2 * MIB + 128))
+        self.assertEqual((second.allocations, second.peak_bytes), (5, 8 * MIB + 128))
+        self.assert_ended_once("first", "second")
+
+    def test_count_the_tasks_that_start_in_their_blocks(self):
+        async def main():
+            stranger = asyncio.create_task(self.work("stranger", MIB, 9))
+            await asyncio.sleep(0)
+            with tensorpool.scope("whole") as whole:
+                await asyncio.gather(self.work("one", MIB, 2), self.work("two", MIB, 3))
+            return await stranger, whole.statistics
+
+        stranger, whole = asyncio.run(main())
+        self.assertEqual(stranger.allocations, 10)
+        self.assertEqual(whole.allocations, 3 + 4)
+        self.assertEqual(whole.deallocations, 3 + 4)
+        self.assert_ended_once("stranger", "whole", "one", "two")
+
+    def test_count_their_own_frees(self):
+        async def main():
+            arrays = [take(MIB), take(2 * MIB)]
+            turn = asyncio.Event()
+
+            async def free_first():
+                with tensorpool.scope("frees") as scope:
+                    del arrays[0]
+                    turn.set()
+                    await asyncio.sleep(0)
+                    await asyncio.sleep(0)
+                return scope.statistics
+
+            async def free_second():
+                await turn.wait()
+                arrays.clear()
+
+            counted, _ = await asyncio.gather(free_first(), free_second())
+            return counted
+
+        self.assertEqual(asyncio.run(main()).deallocated_bytes, MIB)
+
+    def test_do_not_count_other_threads(self):
+        async def main():
+            with tensorpool.scope("of the loop") as scope:
+                take(MIB)
+                await asyncio.to_thread(take, 2 * MIB)
+            return scope.statistics
+
+        self.assertEqual(asyncio.run(main()).allocated_bytes, MIB)
+        self.assert_ended_once("of the loop")
+
+    def test_have_budgets_in_scopes_and_scopes_in_budgets(self):
+        async def limited(name):
+            with tensorpool.scope(name) as outer, tensorpool.budget(name, "3MiB") as budget:
+                with tensorpool.scope(name + "'s inner") as inner:
+                    kept = take(2 * MIB)
+                    await asyncio.sleep(0)
+                    with self.assertRaises(MemoryError):
+                        take(2 * MIB)
+                    await asyncio.sleep(0)
+                    self.assertEqual(budget.in_use, 2 * MIB)
+                    del kept
+            return outer.statistics.allocated_bytes, inner.statistics.allocated_bytes
+
+        async def main():
+            return await asyncio.gather(limited("left"), limited("right"))
+
+        self.assertEqual(asyncio.run(main()), [(2 * MIB, 2 * MIB)] * 2)
+        self.assert_ended_once("left", "right", "left's inner", "right's inner")
+
+
+class Order(EnabledCase):
+    def test_blocks_may_end_in_any_order(self):
+        first = tensorpool.scope("ends first").__enter__()
+        second = tensorpool.scope("ends second").__enter__()
+        take(MIB)
+        first.__exit__(None, None, None)
+        take(2 * MIB)
+        second.__exit__(None, None, None)
+        take(4 * MIB)
+        self.assertEqual(first.statistics.allocated_bytes, MIB)
+        self.assertEqual(second.statistics.allocated_bytes, 3 * MIB)
+        self.assertEqual(of_name("ends first")["out_of_order"], 0)
+
+    def test_block_in_a_generator_lasts_until_that_ends(self):
+        def generator():
+            with tensorpool.scope("of a generator") as scope:
+                yield scope
+
+        for scope in generator():
+            take(MIB)
+        take(2 * MIB)
+        self.assertEqual(scope.statistics.allocated_bytes, MIB)
+
+    def test_scope_that_is_dropped_ends(self):
+        tensorpool.scope("dropped").__enter__()
+        take(MIB)
+        counted = of_name("dropped")
+        self.assertEqual((counted["calls"], counted["open"], counted["allocations"]), (1, 0, 0))
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ScopeStatistics:
-    """The statistics of one scope: all pools, on the scope's thread."""
+    """The statistics of one scope: of all pools, on the scope's thread."""
 
     allocations: int = 0
     deallocations: int = 0
@@ -38,7 +38,7 @@ class ScopeStatistics:
 
 
 class Scope(ContextDecorator):
-    """Counts what the thread that enters it allocates and frees until it leaves it; see `scope`."""
+    """Counts what a `with` block allocates and frees, on its thread; see `scope`."""
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
@@ -62,7 +62,7 @@ class Scope(ContextDecorator):
                 "make another with tensorpool.scope()"
             )
         self._thread = threading.current_thread()
-        self._open = _tensorpool.OpenScope(self.name)
+        self._open = _tensorpool.enter_scope(self, self.name)
         return self
 
     def __exit__(
@@ -73,9 +73,7 @@ class Scope(ContextDecorator):
     ) -> None:
         if self._open is None:
             raise RuntimeError(f"tensorpool: scope {self.name!r} ends, but has not begun")
-        ended, self._open = self._open, None
-        self._statistics = ScopeStatistics(*ended.statistics())
-        ended.end()
+        self._end()
         began_on, self._thread = self._thread, None
         here = threading.current_thread()
         # An exception that leaves the block takes precedence.
@@ -84,6 +82,16 @@ class Scope(ContextDecorator):
                 f"tensorpool: scope {self.name!r} began on thread {began_on.name!r} and ends on "
                 f"{here.name!r}, expected the same: what a scope counts is its thread's"
             )
+
+    def _end(self) -> None:
+        ended, self._open = self._open, None
+        _tensorpool.leave_block(ended)
+        self._statistics = ScopeStatistics(*ended.statistics())
+        ended.add_up()
+
+    def __del__(self) -> None:
+        if getattr(self, "_open", None) is not None:
+            self._end()
 
     def __call__(self, function: _Function) -> _Function:
         """Returns a function that runs in a new scope of this name at each call. Raises TypeError
@@ -116,11 +124,15 @@ def scope(name: str) -> Scope:
     wherever else pools are shown, and on the timeline when a peak rises. There is room for 64 names
     of 47 bytes; scopes with further names are added up as "other".
 
-    A scope counts one thread. In a coroutine it counts what runs on that thread, which includes
-    what other tasks allocate there. If scopes of tasks end in another order than they nest in, each
-    counts up to its own end, and "out_of_order" of its name grows. A scope that ends on another
-    thread than it began on raises RuntimeError. It has then ended, with the counts of its own
-    thread.
+    A `with` block belongs to its context (contextvars), like that of a `budget`: to an asyncio task,
+    or to a thread outside of tasks, and to tasks that start in it. It counts what these do on the
+    thread on which it began, and not what other tasks do there. Blocks may end in any order. A
+    generator has no context of its own: until its block ends, what the code that uses the generator
+    does is counted too. NumPy's arrays are counted by these rules; what others allocate, such as
+    PyTorch and C code, is counted where the thread was when it last entered or left a block, or
+    made or freed an array of NumPy's. A block that ends on another thread than it began on raises
+    RuntimeError. It has then ended, with the counts of its own thread, and "out_of_order" of its
+    name grows.
     """
     return Scope(name)
 
