@@ -44,21 +44,22 @@ public:
     StatisticsScope(const StatisticsScope&) = delete;
     StatisticsScope& operator=(const StatisticsScope&) = delete;
 
-    /// Stops counting until `resume`, for what goes on later, such as a coroutine that waits. Other
-    /// scopes of the thread go on, and none is out of order because of it. A budget of the file in
-    /// TENSORPOOL_BUDGETS is not charged until then. Must be called on the thread that it counts;
-    /// on another one, and while it is paused, it does nothing. No system call.
+    /// Stops counting until `resume`, for what goes on later, such as a coroutine that waits.
+    /// Scopes inside go on. A budget of the file in TENSORPOOL_BUDGETS is not charged until then; a
+    /// BudgetScope inside must have ended. Must be called on the thread that it counts; on another
+    /// one, and while it is paused, it does nothing. No system call.
     void pause() noexcept;
-    /// Goes on counting, from here on what the calling thread does, which may be another one than
-    /// before. Does nothing if the scope is not paused. Its peak is the highest growth of its own
-    /// counts, over all stretches.
+    /// Goes on counting what the calling thread does, which may be another one than before. The
+    /// scope is the innermost of that thread then. Does nothing if it is not paused.
     void resume() noexcept;
 
-    /// Returns by how much the blocks in use of this thread have grown since the scope began.
+    /// Returns by how much the blocks in use have grown by what it has counted. No other thread may
+    /// pause, resume or end it at the same time.
     ScopeGrowth growth() const noexcept;
-    /// Returns what this scope has counted so far, on the thread where it began; `calls` is 0 and
-    /// `open` 1. All values are 0 if there was no memory for its records, and after its thread has
-    /// ended.
+    /// Returns what this scope has counted so far; `calls` is 0 and `open` 1. The peak is the
+    /// highest growth of its own counts. All values are 0 if there was no memory for its records,
+    /// and after the thread that it counts has ended. No other thread may pause, resume or end it
+    /// at the same time.
     ScopeStatistics statistics() const noexcept;
 
 private:

@@ -176,17 +176,17 @@ std::uint64_t peak_so_far(const CountersOfThread& owner, const ScopeFrame& frame
 /// Returns what the frame has counted; empty if its thread has ended.
 Counted counted_since(const ScopeFrame& frame) noexcept {
     Counted so_far{.record = frame.record};
-    if (frame.owner.load(std::memory_order_acquire) == nullptr && frame.is_paused) {
-        so_far.counted = frame.begin;
-        so_far.peak = frame.peak();
-    }
     while (CountersOfThread* const owner = frame.owner.load(std::memory_order_acquire)) {
         const std::lock_guard guard(owner->mutex);
         if (frame.owner.load(std::memory_order_relaxed) != owner) continue;
         so_far.counted = owner->sums();
         so_far.peak = peak_so_far(*owner, frame, so_far.counted);
         so_far.counted.subtract(frame.begin);
-        break;
+        return so_far;
+    }
+    if (frame.is_paused) {
+        so_far.counted = frame.begin;
+        so_far.peak = frame.peak();
     }
     return so_far;
 }
@@ -232,7 +232,7 @@ void pause(ScopeFrame& frame) noexcept {
         frame.begin = unlink_own(*own, frame);
         frame.highest_before_pauses = static_cast<std::int64_t>(frame.peak());
         frame.is_paused = true;
-        frame.owner.store(nullptr, std::memory_order_relaxed);
+        frame.owner.store(nullptr, std::memory_order_release);
     }
     report_to_recorder(TraceAction::scope_end, frame.record);
 }

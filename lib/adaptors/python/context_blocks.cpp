@@ -1,5 +1,6 @@
 #include "adaptors/python/context_blocks.hpp"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -12,8 +13,15 @@ namespace py = pybind11;
 /// module.
 constinit PyObject* variable = nullptr;
 
-/// Counts ends of blocks. Relaxed: a thread follows its own ends, others at some time.
+/// Counts beginnings and ends of blocks. Relaxed: a thread follows its own ones, others at some
+/// time.
 constinit std::atomic<std::uint64_t> changes = 0;
+
+std::uint64_t number_of_thread() noexcept {
+    static constinit std::atomic<std::uint64_t> last_number = 0;
+    static thread_local const std::uint64_t number = ++last_number;
+    return number;
+}
 
 py::object value_of_context() {
     PyObject* value = nullptr;
@@ -21,18 +29,12 @@ py::object value_of_context() {
     return py::reinterpret_steal<py::object>(value);
 }
 
-void set_innermost(const OpenBlockPointer& block) {
-    const py::object value = block == nullptr ? py::none() : py::cast(block);
-    PyObject* const token = PyContextVar_Set(variable, value.ptr());
-    if (token == nullptr) throw py::error_already_set();
-    Py_DECREF(token);
-}
-
 /// The blocks in which a thread is for the context that it last followed, the innermost last. If
 /// the thread ends in them, they are left as they are.
 class FollowedBlocks {
 public:
-    /// Whether the thread is in the blocks for this value of the variable.
+    /// Whether the thread is in the blocks for this value of the variable. No other block gets the
+    /// address of the value before a block begins.
     bool follows(const py::object& value) const noexcept {
         return value.ptr() == value_ && changes_ == changes.load(std::memory_order_relaxed);
     }
@@ -45,7 +47,8 @@ public:
         const std::uint64_t changes_before = changes.load(std::memory_order_relaxed);
         std::vector<OpenBlockPointer> wanted;
         for (OpenBlockPointer block = innermost_block(); block != nullptr; block = block->outer())
-            wanted.insert(wanted.begin(), block);
+            wanted.push_back(block);
+        std::ranges::reverse(wanted);
         std::size_t same = 0;
         while (same < wanted.size() && same < blocks_.size() &&
                wanted[same]->id() == blocks_[same].id) {
@@ -58,8 +61,7 @@ public:
             OpenBlock& block = *wanted[same];
             blocks_.push_back({block.id(), block.follow(), block.is_of_this_thread()});
         }
-        held_ = wanted.empty() ? py::object() : value;
-        if (held_ || value.is_none()) value_ = value.ptr();
+        value_ = value.ptr();
         changes_ = changes_before;
     }
 
@@ -69,12 +71,11 @@ public:
         while (!is_following_ && is_in_one_of_others()) {
             blocks_.pop_back();
             value_ = nullptr;
-            held_ = py::object();
         }
     }
 
     /// Whether it may be destroyed without the interpreter's lock.
-    bool may_end() const noexcept { return blocks_.empty() && !held_; }
+    bool may_end() const noexcept { return blocks_.empty(); }
     bool is_in_one_of_others() const noexcept {
         return !blocks_.empty() && !blocks_.back().is_of_this_thread;
     }
@@ -97,7 +98,6 @@ private:
 
     std::vector<Followed> blocks_;
     bool is_following_ = false;
-    py::object held_;  // so that no other object gets its address
     PyObject* value_ = nullptr;
     std::uint64_t changes_ = 0;
 };
@@ -138,7 +138,12 @@ bool has_interpreter() noexcept {
 
 constinit std::atomic<bool> any_block_was_entered = false;
 
-OpenBlock::OpenBlock(const py::object& owner) : owner_(owner), outer_(innermost_block()) {}
+OpenBlock::OpenBlock(const py::object& owner)
+    : owner_(owner), outer_(innermost_block()), thread_(number_of_thread()) {}
+
+bool OpenBlock::is_of_this_thread() const noexcept {
+    return thread_ == number_of_thread();
+}
 
 void OpenBlock::end() noexcept {
     is_open_ = false;
@@ -158,7 +163,11 @@ OpenBlockPointer innermost_block() {
 }
 
 void enter_block(const OpenBlockPointer& block) {
-    set_innermost(block);
+    const py::object value = py::cast(block);
+    PyObject* const token = PyContextVar_Set(variable, value.ptr());
+    if (token == nullptr) throw py::error_already_set();
+    Py_DECREF(token);
+    changes.fetch_add(1, std::memory_order_relaxed);
     any_block_was_entered.store(true, std::memory_order_relaxed);
     try {
         followed_blocks().follow();
@@ -168,9 +177,10 @@ void enter_block(const OpenBlockPointer& block) {
     }
 }
 
+// The variable keeps the block, which is skipped: a block may end while garbage is collected, in
+// the middle of a change of the context.
 void leave_block(OpenBlock& block) {
     block.end();
-    set_innermost(innermost_block());
     followed_blocks().follow();
     followed_blocks().leave_those_of_others();
 }

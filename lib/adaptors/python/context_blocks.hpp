@@ -32,7 +32,7 @@ public:
     /// Returns the innermost open block around it, or nullptr, and forgets those that ended.
     const std::shared_ptr<OpenBlock>& outer();
     std::uint64_t id() const noexcept { return id_; }
-    bool is_of_this_thread() const noexcept { return thread_ == PyThread_get_thread_ident(); }
+    bool is_of_this_thread() const noexcept;
 
     /// Lets the calling thread be in the block; nullptr if it does not apply to this thread.
     virtual std::unique_ptr<Inside> follow() = 0;
@@ -43,7 +43,7 @@ private:
     pybind11::weakref owner_;
     std::shared_ptr<OpenBlock> outer_;
     std::uint64_t id_ = ++last_id;
-    unsigned long thread_ = PyThread_get_thread_ident();
+    std::uint64_t thread_;
     bool is_open_ = true;
 };
 using OpenBlockPointer = std::shared_ptr<OpenBlock>;

@@ -17,7 +17,9 @@ namespace py = pybind11;
 class OpenScope : public OpenBlock, public std::enable_shared_from_this<OpenScope> {
 public:
     OpenScope(const py::object& owner, const std::string& name)
-        : OpenBlock(owner), scope_(std::in_place, name) {}
+        : OpenBlock(owner), scope_(std::in_place, name) {
+        scope_->pause();  // until the thread has left the blocks of other contexts
+    }
 
     std::unique_ptr<Inside> follow() override {
         struct Counting : Inside {

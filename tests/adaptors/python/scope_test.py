@@ -2,12 +2,46 @@
 
 import asyncio
 import concurrent.futures
+import contextvars
+import gc
+import os
+import tempfile
 import threading
 import unittest
+import unittest.mock
 
-from support import EnabledCase, np, tensorpool
+from support import EnabledCase, np, run_python, tensorpool
 
 MIB = 1 << 20
+
+
+CHARGED_SCOPE_IN_ANOTHER_CONTEXT = """
+import contextvars, numpy as np, tensorpool
+tensorpool.enable_numpy()
+MIB = 1 << 20
+
+def take(size):
+    return np.empty(size * MIB, np.uint8)
+
+def charged():
+    budgets = tensorpool.statistics()["budgets"]
+    return next(one["in_use_bytes"] for one in budgets if one["name"] == "charged") // MIB
+
+def in_a_context_of_its_own():
+    tensorpool.enable_numpy()
+    with tensorpool.scope("charged") as scope:
+        kept = take(2)
+        print(charged())
+    print(scope.statistics.allocated_bytes // MIB)
+
+with tensorpool.budget("followed before", "100MiB") as before:
+    kept = take(1)
+    contextvars.Context().run(in_a_context_of_its_own)
+    more = take(4)
+    print(before.in_use // MIB)
+after = take(8)
+print(before.in_use // MIB, charged())
+"""
 
 
 def of_name(name):
@@ -296,6 +330,39 @@ class Order(EnabledCase):
             take(MIB)
         take(2 * MIB)
         self.assertEqual(scope.statistics.allocated_bytes, MIB)
+
+    def test_begins_when_the_thread_has_left_the_blocks_of_another_context(self):
+        with tempfile.NamedTemporaryFile("w") as file:
+            file.write("scope charged hard=1GiB\n")
+            file.flush()
+            with unittest.mock.patch.dict(os.environ, TENSORPOOL_BUDGETS=file.name):
+                printed = run_python(CHARGED_SCOPE_IN_ANOTHER_CONTEXT)
+        self.assertEqual(printed.split(), ["2", "2", "5", "5", "0"])
+
+    # A change of a context may collect garbage, and is not to be disturbed then.
+    def test_scope_and_budget_of_collected_generators_change_no_context(self):
+        def suspended(block):
+            with block:
+                yield
+
+        own = [contextvars.ContextVar(f"own {i}", default=None) for i in range(40)]
+        gc.disable()
+        self.addCleanup(gc.enable)
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        for i in range(1000):
+            box = []
+            for block in (tensorpool.scope("collected"), tensorpool.budget("collected")):
+                box.append(suspended(block))
+                next(box[-1])
+            box.append(box)
+            del block, box
+            gc.set_threshold(gc.get_count()[0] + i % 12, 1000, 1000)
+            gc.enable()
+            own[i % 40].set([i])
+            gc.disable()
+            self.assertEqual(own[i % 40].get(), [i])
+        gc.collect()
+        self.assertEqual(of_name("collected")["open"], 0)
 
     def test_scope_that_is_dropped_ends(self):
         tensorpool.scope("dropped").__enter__()

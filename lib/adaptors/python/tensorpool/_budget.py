@@ -148,8 +148,8 @@ def budget(
     `asyncio.to_thread`. Blocks may end in any order. A generator has no context of its own: until its
     block ends, the code that uses the generator is in that block too. NumPy's arrays are charged by
     these rules. What others allocate, such as PyTorch and C code, is charged to the block that the
-    thread was in when it last entered or left one or made an array of NumPy's; on other threads than
-    that of the block, it is not charged.
+    thread was in when it last entered or left one, or made or freed an array of NumPy's; on other
+    threads than that of the block, it is not charged.
     """
     if parent is None:
         parent = _tensorpool.current_budget()

@@ -90,8 +90,9 @@ class Scope(ContextDecorator):
         ended.add_up()
 
     def __del__(self) -> None:
-        if getattr(self, "_open", None) is not None:
-            self._end()
+        if getattr(self, "_open", None) is not None and _tensorpool is not None:
+            _tensorpool.leave_block(self._open)
+            self._open.add_up()
 
     def __call__(self, function: _Function) -> _Function:
         """Returns a function that runs in a new scope of this name at each call. Raises TypeError
@@ -131,8 +132,9 @@ def scope(name: str) -> Scope:
     does is counted too. NumPy's arrays are counted by these rules; what others allocate, such as
     PyTorch and C code, is counted where the thread was when it last entered or left a block, or
     made or freed an array of NumPy's. A block that ends on another thread than it began on raises
-    RuntimeError. It has then ended, with the counts of its own thread, and "out_of_order" of its
-    name grows.
+    RuntimeError. It has then ended. If its own thread was in it, "out_of_order" of its name grows,
+    the sums of the name miss its counts, and that thread goes on charging the budget that the file
+    in TENSORPOOL_BUDGETS has for the name.
     """
     return Scope(name)
 
