@@ -188,8 +188,7 @@ void leave_block(OpenBlock& block) {
 void add_context_blocks(py::module_& module) {
     if (variable == nullptr) variable = PyContextVar_New("tensorpool.block", Py_None);
     if (variable == nullptr) throw py::error_already_set();
-    py::class_<OpenBlock, OpenBlockPointer>(module, "OpenBlock");
-    module.def("leave_block", leave_block);
+    py::class_<OpenBlock, OpenBlockPointer>(module, "OpenBlock").def("leave", leave_block);
 }
 
 bool InContext::follow() noexcept {

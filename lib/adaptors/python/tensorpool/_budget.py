@@ -97,7 +97,7 @@ class Budget:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        _tensorpool.leave_block(self._take_block(id(sys._getframe(1))))
+        self._take_block(id(sys._getframe(1))).leave()
         text, refused_bytes = _tensorpool.take_refusal()
         if _is_of(error, refused_bytes):
             raise MemoryError(f"{error}\n{text.decode('utf-8', 'replace')}") from error

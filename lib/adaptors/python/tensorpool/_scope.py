@@ -85,13 +85,13 @@ class Scope(ContextDecorator):
 
     def _end(self) -> None:
         ended, self._open = self._open, None
-        _tensorpool.leave_block(ended)
+        ended.leave()
         self._statistics = ScopeStatistics(*ended.statistics())
         ended.add_up()
 
     def __del__(self) -> None:
-        if getattr(self, "_open", None) is not None and _tensorpool is not None:
-            _tensorpool.leave_block(self._open)
+        if getattr(self, "_open", None) is not None:
+            self._open.leave()
             self._open.add_up()
 
     def __call__(self, function: _Function) -> _Function:
