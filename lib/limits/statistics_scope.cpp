@@ -52,13 +52,12 @@ void report_to_recorder(TraceAction action, const ScopeRecord* scope) noexcept {
     events::record(action, scope->id.load(std::memory_order_relaxed), nullptr, 0);
 }
 
-/// Lets a frame that has counted `so_far` count on the calling thread. REQUIRES: the mutex of the
-/// thread's counters is held.
-void link(CountersOfThread& own, ScopeFrame& frame, const ThreadSums& so_far) noexcept {
+/// Lets a frame count on the calling thread from here on. REQUIRES: the mutex of the thread's
+/// counters is held.
+void link(CountersOfThread& own, ScopeFrame& frame) noexcept {
     frame.begin = own.sums();
-    frame.begin.subtract(so_far);
     frame.begin_net = frame.begin.net_bytes();
-    frame.highest = static_cast<std::int64_t>(so_far.net_bytes());
+    frame.highest = 0;
     frame.is_paused = false;
     frame.owner.store(&own, std::memory_order_relaxed);
     frame.outer = own.innermost.load(std::memory_order_relaxed);
@@ -77,7 +76,7 @@ ScopeFrame* begin_frame(std::string_view name) noexcept {
     frame->budget = nullptr;
     frame->highest_before_pauses = 0;
     frame->left_by_fork = false;
-    link(*own, *frame, {});
+    link(*own, *frame);
     if (record != nullptr) record->open.fetch_add(1, std::memory_order_relaxed);
     return frame;
 }
@@ -244,7 +243,11 @@ void resume(ScopeFrame& frame) noexcept {
     report_to_recorder(TraceAction::scope_begin, frame.record);
     {
         const std::lock_guard guard(own->mutex);
-        link(*own, frame, ThreadSums(frame.begin));
+        const ThreadSums so_far = frame.begin;
+        link(*own, frame);
+        frame.begin.subtract(so_far);
+        frame.begin_net -= so_far.net_bytes();
+        frame.highest = static_cast<std::int64_t>(so_far.net_bytes());
     }
     if (frame.budget != nullptr) charge(frame);
 }

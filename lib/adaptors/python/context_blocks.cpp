@@ -101,26 +101,16 @@ private:
     PyObject* value_ = nullptr;
     std::uint64_t changes_ = 0;
 };
-class BlocksOfThread {
-public:
-    constexpr BlocksOfThread() noexcept = default;
-    ~BlocksOfThread() {
-        if (blocks_ != nullptr && blocks_->may_end()) delete std::exchange(blocks_, nullptr);
-    }
-    BlocksOfThread(const BlocksOfThread&) = delete;
-    BlocksOfThread& operator=(const BlocksOfThread&) = delete;
-    FollowedBlocks& get() {
-        if (blocks_ == nullptr) blocks_ = new FollowedBlocks;
-        return *blocks_;
-    }
-
-private:
-    FollowedBlocks* blocks_ = nullptr;
-};
 
 FollowedBlocks& followed_blocks() {
-    static thread_local BlocksOfThread blocks;
-    return blocks.get();
+    struct EndWithThread {
+        void operator()(FollowedBlocks* blocks) const noexcept {
+            if (blocks->may_end()) delete blocks;
+        }
+    };
+    static thread_local const std::unique_ptr<FollowedBlocks, EndWithThread> blocks(
+        new FollowedBlocks);
+    return *blocks;
 }
 
 /// Whether the calling thread holds the interpreter's lock. `PyGILState_Check` says so of every
