@@ -51,16 +51,14 @@ public:
         std::ranges::reverse(wanted);
         std::size_t same = 0;
         while (same < wanted.size() && same < blocks_.size() &&
-               wanted[same]->id() == blocks_[same].id) {
+               wanted[same] == blocks_[same].block) {
             ++same;
         }
         blocks_.reserve(wanted.size());
         value_ = nullptr;
         while (blocks_.size() > same) blocks_.pop_back();
-        for (; same != wanted.size(); ++same) {
-            OpenBlock& block = *wanted[same];
-            blocks_.push_back({block.id(), block.follow(), block.is_of_this_thread()});
-        }
+        for (; same != wanted.size(); ++same)
+            blocks_.push_back({wanted[same], wanted[same]->follow()});
         value_ = value.ptr();
         changes_ = changes_before;
     }
@@ -77,14 +75,13 @@ public:
     /// Whether it may be destroyed without the interpreter's lock.
     bool may_end() const noexcept { return blocks_.empty(); }
     bool is_in_one_of_others() const noexcept {
-        return !blocks_.empty() && !blocks_.back().is_of_this_thread;
+        return !blocks_.empty() && !blocks_.back().block->is_of_this_thread();
     }
 
 private:
     struct Followed {
-        std::uint64_t id;
-        std::unique_ptr<Inside> inside;
-        bool is_of_this_thread;
+        OpenBlockPointer block;
+        std::unique_ptr<Inside> inside;  // ends first
     };
 
     /// Sets a flag while it lives.
@@ -183,12 +180,12 @@ void add_context_blocks(py::module_& module) {
 
 bool InContext::follow() noexcept {
     if (!has_interpreter()) return false;
+    const py::error_scope pending;  // arrays are also freed while an exception is raised
     FollowedBlocks* blocks = nullptr;
     try {
         blocks = &followed_blocks();
         if (blocks->follows(value_of_context())) [[likely]]
             return false;
-        const py::error_scope pending;
         blocks->follow();
     } catch (const std::exception&) {  // no memory: it may be in fewer blocks, until the next call
     }

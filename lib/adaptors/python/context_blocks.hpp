@@ -8,18 +8,18 @@
 
 namespace tensorpool::python {
 
-/// Ends what a thread is in while it follows a block. Destroyed on that thread.
+/// What a thread is in while it follows a block. Its end leaves that, on the same thread.
 struct Inside {
     virtual ~Inside() = default;
 };
 
 /// A `with` block of an object of the package. It belongs to a context (contextvars), and a thread
-/// is in it while it runs that context. It must not keep the object alive, with which it ends. It
-/// is open until `end`, which any thread may call, in any order of blocks. The functions need the
+/// is in it while it runs that context. It is open until `end`, which any thread may call, in any
+/// order of blocks, or until its object ends, which it does not keep alive. The functions need the
 /// interpreter's lock.
 class OpenBlock {
 public:
-    /// Begins in the innermost open block of the present context. `enter` follows.
+    /// Makes a block inside the innermost open one of the present context, for `enter_block`.
     explicit OpenBlock(const pybind11::object& owner);
     virtual ~OpenBlock() = default;
     OpenBlock(const OpenBlock&) = delete;
@@ -31,30 +31,27 @@ public:
     void end() noexcept;
     /// Returns the innermost open block around it, or nullptr, and forgets those that ended.
     const std::shared_ptr<OpenBlock>& outer();
-    std::uint64_t id() const noexcept { return id_; }
+    /// Whether it was made on the calling thread.
     bool is_of_this_thread() const noexcept;
 
     /// Lets the calling thread be in the block; nullptr if it does not apply to this thread.
     virtual std::unique_ptr<Inside> follow() = 0;
 
 private:
-    static inline constinit std::atomic<std::uint64_t> last_id = 0;
-
     pybind11::weakref owner_;
     std::shared_ptr<OpenBlock> outer_;
-    std::uint64_t id_ = ++last_id;
     std::uint64_t thread_;
     bool is_open_ = true;
 };
 using OpenBlockPointer = std::shared_ptr<OpenBlock>;
 
-/// Adds the classes of blocks' base, before those of blocks.
+/// Adds the base class of blocks, which must come before their own classes.
 void add_context_blocks(pybind11::module_& module);
 /// Returns the innermost open block of the present context, or nullptr.
 OpenBlockPointer innermost_block();
-/// Makes a new block the innermost of the present context.
+/// Makes a new block the innermost of the present context, and lets the calling thread be in it.
 void enter_block(const OpenBlockPointer& block);
-/// Ends a block.
+/// Ends a block. The calling thread is then in the open blocks of the present context.
 void leave_block(OpenBlock& block);
 
 extern constinit std::atomic<bool> any_block_was_entered;

@@ -14,7 +14,7 @@ namespace py = pybind11;
 
 /// A `with` block of a Scope of the package. It counts on the thread on which it began, while that
 /// runs its context.
-class OpenScope : public OpenBlock, public std::enable_shared_from_this<OpenScope> {
+class OpenScope : public OpenBlock {
 public:
     OpenScope(const py::object& owner, const std::string& name)
         : OpenBlock(owner), scope_(std::in_place, name) {
@@ -23,16 +23,16 @@ public:
 
     std::unique_ptr<Inside> follow() override {
         struct Counting : Inside {
-            explicit Counting(std::shared_ptr<OpenScope> counted) : one(std::move(counted)) {
-                if (one->scope_) one->scope_->resume();
+            explicit Counting(std::optional<StatisticsScope>& counted) : scope(counted) {
+                if (scope) scope->resume();
             }
             ~Counting() override {
-                if (one->scope_) one->scope_->pause();
+                if (scope) scope->pause();  // unless another thread ended it
             }
-            std::shared_ptr<OpenScope> one;
+            std::optional<StatisticsScope>& scope;
         };
         if (!is_of_this_thread()) return nullptr;
-        return std::make_unique<Counting>(shared_from_this());
+        return std::make_unique<Counting>(scope_);
     }
 
     /// Returns allocations, deallocations, requested, allocated and deallocated bytes, and the
@@ -42,7 +42,7 @@ public:
         return py::make_tuple(so_far.allocations, so_far.deallocations, so_far.requested_bytes,
                               so_far.allocated_bytes, so_far.deallocated_bytes, so_far.peak_bytes);
     }
-    /// Adds its counts to those of its name, after `leave_block`.
+    /// Adds its counts to those of its name. The block must have ended.
     void add_up() { scope_.reset(); }
 
 private:
