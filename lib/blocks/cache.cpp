@@ -266,29 +266,22 @@ void Cache::take_back(pages::Changes& changes) noexcept {
 }
 
 void abandon(Cache& cache) noexcept {
-    std::size_t lost = 0;
     const auto read = [](const detail::Counter& counter) {
-        return static_cast<std::int64_t>(counter.load(std::memory_order_relaxed));
+        return counter.load(std::memory_order_relaxed);
     };
     detail::ThreadCounters& counters = *cache.counters;
-    for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-        detail::BucketCounters& counted = counters.buckets[bucket];
-        // The fork may have come while the thread was between two updates of its counters.
-        const std::int64_t parked = read(counted.taken) - read(counted.returned) -
-                                    read(counted.allocations) + read(counted.deallocations);
-        if (parked <= 0) continue;
-        const auto blocks = static_cast<std::uint64_t>(parked);
-        detail::add(counted.returned, blocks);
-        lost += blocks * cache.set().block_bytes(bucket);
+    for (detail::BucketCounters& counted : counters.buckets) {
+        // The fork may have come while the thread was between two updates of its counters, so that
+        // they say less than nothing.
+        detail::add(counted.returned, read(counted.taken) - read(counted.returned) -
+                                          read(counted.allocations) + read(counted.deallocations));
     }
     const std::uint64_t large = counters.large.parked_bytes.exchange(0, std::memory_order_relaxed);
     cache.set().heap().kept().note_elsewhere(-static_cast<std::ptrdiff_t>(large));
     statistics::PoolTotals& totals = cache.set().totals();
-    totals.lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     totals.lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
     // Large blocks are counted without a lock, so `held_bytes` may not contain all of them.
-    const std::uint64_t held = totals.held_bytes.load(std::memory_order_relaxed);
-    totals.let_go(std::min(held, lost + large));
+    totals.let_go(std::min(read(totals.held_bytes), large));
 }
 
 // Charges blocks of the loaded magazine to the budget of the thread's scope, as far as the limits

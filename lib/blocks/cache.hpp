@@ -199,8 +199,9 @@ private:
     std::uint32_t exposing_ = 0;  // a bit for each bucket that may have exposed blocks
 };
 
-/// Counts all blocks that a cache parks as lost. For the cache of a thread that does not exist in
-/// the child of a fork: it only reads the cache, which must not be used before it begins again.
+/// Counts no block as parked by a cache from now on, and its large blocks as lost. For the cache of
+/// a thread that does not exist in the child of a fork: it only reads the cache, which must not be
+/// used before it begins again.
 void abandon(Cache& cache) noexcept;
 
 }  // namespace tensorpool::blocks

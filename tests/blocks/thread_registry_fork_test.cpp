@@ -1,10 +1,13 @@
 // Caches in processes that fork.
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
+#include <functional>
 #include <latch>
 #include <memory>
+#include <semaphore>
 #include <thread>
 #include <vector>
 
@@ -19,6 +22,18 @@ using testing::exit_code_of_child;
 using testing::PoolParts;
 
 constexpr unsigned bucket_1k = 4;
+
+/// What the thread that forks does after the library's handlers, such as copying its statistics.
+std::function<void()> last_before_fork;
+
+// Before the library sets its handlers: the first ones are called last.
+[[gnu::constructor(101)]] void set_first_handler() {
+    pthread_atfork(
+        [] {
+            if (last_before_fork) last_before_fork();
+        },
+        nullptr, nullptr);
+}
 
 class Fork : public ::testing::Test {
 protected:
@@ -95,6 +110,37 @@ TEST_F(Fork, BlocksParkedByOtherThreadsAreLostInTheChildOnly) {
         EXPECT_EQ(pool_.counters.taken_count(), 4U);
     }
     EXPECT_EQ(pool_.parked_bytes(), own);
+}
+
+TEST_F(Fork, BlocksThatReachADepotDuringAForkAreNotLost) {
+    std::binary_semaphore parked{0};
+    std::binary_semaphore may_give{0};
+    std::binary_semaphore given{0};
+    std::binary_semaphore done{0};
+    std::thread giver([&] {
+        pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
+        parked.release();
+        may_give.acquire();
+        thread_registry().attached(pool_.set)->give_back_blocks();
+        given.release();
+        done.acquire();
+    });
+    parked.acquire();
+    const std::size_t bytes = pool_.parked_bytes();
+    EXPECT_GT(bytes, 0U);
+    last_before_fork = [&] {
+        may_give.release();
+        given.acquire();
+    };
+    EXPECT_EQ(exit_code_of_child([&] {
+                  if (pool_.totals.lost_bytes != 0 || pool_.held_bytes() != bytes) return 1;
+                  pool_.drain();
+                  return pool_.held_bytes() == 0 ? 0 : 2;
+              }),
+              0);
+    last_before_fork = nullptr;
+    done.release();
+    giver.join();
 }
 
 TEST_F(Fork, BlocksThatOtherThreadsHoldAreStillInUseInTheChild) {
