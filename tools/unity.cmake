@@ -3,8 +3,12 @@
 #
 # Two sources do not come together if both declare the same name at the beginning of a line, such as helpers
 # in unnamed namespaces, or if one declares a name that a header of the other declares. A source with a macro
-# of its own, or with `using namespace` for the whole file, is compiled alone, as are the files named. This
-# relies on the arrangement that clang-format makes; if it misses a clash, the compiler reports it.
+# of its own or compile options of its own, or with `using namespace` for the whole file, is compiled alone, as
+# are the files named. This relies on the arrangement that clang-format makes; if it misses a clash, the compiler
+# reports it.
+#
+# CMake's own UNITY_BUILD includes sources by absolute paths. Here the paths begin at the project's folder, so that
+# compiler caches find what another checkout compiled.
 set(TENSORPOOL_UNITY_MAX 8)
 # Sources of the library that clash with others in a way that is not found here, such as by enumerators.
 set(TENSORPOOL_ALONE input_file_posix.cpp stash_statistics.cpp frame_rules.cpp)
@@ -90,7 +94,8 @@ function(tensorpool_unity target)
     cmake_path(ABSOLUTE_PATH path BASE_DIRECTORY ${folder} NORMALIZE)
     file(READ ${path} text)
     cmake_path(GET path FILENAME name)
-    if(text MATCHES "\n#define |\nusing namespace " OR name IN_LIST unity_ALONE)
+    get_source_file_property(own_options ${path} TARGET_DIRECTORY ${target} COMPILE_OPTIONS)
+    if(own_options OR text MATCHES "\n#define |\nusing namespace " OR name IN_LIST unity_ALONE)
       continue()
     endif()
     cmake_path(GET path PARENT_PATH own_folder)
@@ -127,20 +132,35 @@ function(tensorpool_unity target)
       math(EXPR count "${count} + 1")
       set(chosen ${count})
       list(APPEND ${open} ${chosen})
-      set(size_of_${chosen} 0)
+      set(sources_${chosen} "")
+      set(includes_${chosen} "")
       set(declared_${chosen} "")
       set(headers_${chosen} "")
     endif()
     list(APPEND declared_${chosen} ${names})
     list(APPEND headers_${chosen} ${of_headers})
     list(REMOVE_DUPLICATES headers_${chosen})
-    math(EXPR size_of_${chosen} "${size_of_${chosen}} + 1")
-    if(size_of_${chosen} EQUAL TENSORPOOL_UNITY_MAX)
+    list(APPEND sources_${chosen} ${source})
+    cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+    string(APPEND includes_${chosen} "#include \"${path}\"\n")
+    list(LENGTH sources_${chosen} size)
+    if(size EQUAL TENSORPOOL_UNITY_MAX)
       list(REMOVE_ITEM ${open} ${chosen})
     endif()
-    set_source_files_properties(${source} TARGET_DIRECTORY ${target} PROPERTIES UNITY_GROUP ${chosen})
   endforeach()
-  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+
+  while(count GREATER 0)
+    list(LENGTH sources_${count} size)
+    if(size GREATER 1)
+      set(together ${CMAKE_CURRENT_BINARY_DIR}/${target}_together/${count}.cpp)
+      file(CONFIGURE OUTPUT ${together} CONTENT "${includes_${count}}" @ONLY)
+      list(REMOVE_ITEM sources ${sources_${count}})
+      list(APPEND sources ${together})
+    endif()
+    math(EXPR count "${count} - 1")
+  endwhile()
+  set_property(TARGET ${target} PROPERTY SOURCES ${sources})
+  target_compile_options(${target} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}")
   # gcc takes an included source for a header, in which a class must not use an unnamed namespace.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
