@@ -28,7 +28,7 @@ if(TARGET fake_cuda)
   add_executable(open_shared_block support/open_shared_block.cpp)
   target_link_libraries(open_shared_block PRIVATE tensorpool_internal tensorpool_settings)
   add_dependencies(device_tests fake_cuda fake_cuda_old fake_cuda_broken open_shared_block)
-  target_compile_definitions(device_tests PRIVATE
+  tensorpool_test_paths(device_tests
     TENSORPOOL_OPEN_SHARED_BLOCK="$<TARGET_FILE:open_shared_block>"
     TENSORPOOL_FAKE_CUDA="$<TARGET_FILE:fake_cuda>"
     TENSORPOOL_FAKE_CUDA_OLD="$<TARGET_FILE:fake_cuda_old>"
@@ -39,6 +39,6 @@ find_path(TENSORPOOL_CUDA_HEADERS cudaTypedefs.h PATHS ${cuda_toolkits} ENV CUDA
           PATH_SUFFIXES include)
 if(TENSORPOOL_CUDA_HEADERS)
   target_include_directories(device_tests SYSTEM PRIVATE ${TENSORPOOL_CUDA_HEADERS})
-  target_compile_definitions(device_tests PRIVATE
+  tensorpool_test_paths(device_tests
     TENSORPOOL_CUDA_STUB="${TENSORPOOL_CUDA_HEADERS}/../lib/stubs/libcuda.so")
 endif()

@@ -1,3 +1,41 @@
+# tensorpool_test_paths(PROGRAM MACRO="PATH"...): macros for those sources of the program that name one of its macros,
+# or include a header that does. Objects of all other sources do not depend on the folder of the checkout, so compiler
+# caches find those of another one.
+function(tensorpool_test_paths program)
+  set_property(TARGET ${program} APPEND PROPERTY TENSORPOOL_PATHS ${ARGN})
+endfunction()
+
+# Called at the end of this folder, when all sources and paths of the program are known.
+function(tensorpool_finish_tests program)
+  get_target_property(paths ${program} TENSORPOOL_PATHS)
+  if(paths)
+    list(TRANSFORM paths REPLACE "=.*" "" OUTPUT_VARIABLE macros)
+    list(JOIN macros "|" macros)
+    get_target_property(sources ${program} SOURCES)
+    get_target_property(folder ${program} SOURCE_DIR)
+    list(FILTER sources INCLUDE REGEX "\\.cpp$")
+    foreach(source IN LISTS sources)
+      cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE)
+      cmake_path(GET source PARENT_PATH own_folder)
+      file(READ ${source} text)
+      string(REGEX MATCHALL "#include \"[^\"\n]+" headers "${text}")
+      list(TRANSFORM headers REPLACE "#include \"" "")
+      foreach(header IN LISTS headers)
+        foreach(path ${own_folder}/${header} ${PROJECT_SOURCE_DIR}/tests/${header})
+          if(EXISTS ${path})
+            file(READ ${path} of_header)
+            string(APPEND text "${of_header}")
+          endif()
+        endforeach()
+      endforeach()
+      if(text MATCHES "(^|[^A-Z_])(${macros})([^A-Z_]|$)")
+        set_source_files_properties(${source} TARGET_DIRECTORY ${program} PROPERTIES COMPILE_DEFINITIONS "${paths}")
+      endif()
+    endforeach()
+  endif()
+  tensorpool_unity(${program} ALONE ${TENSORPOOL_TESTS_ALONE})
+endfunction()
+
 # tensorpool_discover_tests(PROGRAM PREFIX [PROPERTY VALUE...] [CASES SUITE...] [PREFIXES FOLDER=PREFIX...]): each
 # suite of a program becomes a test PREFIX.SUITE, which is one process. Suites under CASES, or in
 # TENSORPOOL_CASES_<PREFIX>, become a test for each case, PREFIX.SUITE.CASE, because their cases need a process each;
@@ -13,7 +51,8 @@ set(TENSORPOOL_LIST_SUITES ${CMAKE_CURRENT_LIST_DIR}/list_suites.cmake)
 function(tensorpool_discover_tests program prefix)
   cmake_parse_arguments(PARSE_ARGV 2 discover "" "" "CASES;PREFIXES")
   target_precompile_headers(${program} REUSE_FROM test_headers)
-  tensorpool_unity(${program} ALONE ${TENSORPOOL_TESTS_ALONE})
+  cmake_language(EVAL CODE "cmake_language(DEFER DIRECTORY [[${PROJECT_SOURCE_DIR}/tests]]
+                                           CALL tensorpool_finish_tests ${program})")
   list(APPEND discover_CASES ${TENSORPOOL_CASES_${prefix}})
   list(JOIN TENSORPOOL_WITHOUT_${prefix} ":" without)
   set(properties TIMEOUT 300 ${discover_UNPARSED_ARGUMENTS})

@@ -27,7 +27,7 @@ if(TENSORPOOL_BUILD_MODELS AND NOT TENSORPOOL_TEST_ONLY_THREADS)
   # Of lib/models: tests/models holds models of protocols.
   tensorpool_add_tests(model_files)
   # What model_fuzz found, for model_corpus_test.cpp; and whether this build reads safetensors.
-  target_compile_definitions(model_files_tests PRIVATE
+  tensorpool_test_paths(model_files_tests
     TENSORPOOL_MODEL_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/model_corpus"
     TENSORPOOL_TESTS_JSON=$<BOOL:${TENSORPOOL_READS_SAFETENSORS}>)
 endif()
@@ -44,7 +44,7 @@ if(TENSORPOOL_BUILD_PLANNING)
   target_link_libraries(plan_feed PUBLIC tensorpool_internal tensorpool_settings)
   target_link_libraries(plan_tests PRIVATE plan_feed)
   # What plan_fuzz found; and public hard instances, for minimalloc_test.cpp.
-  target_compile_definitions(plan_tests PRIVATE
+  tensorpool_test_paths(plan_tests
     TENSORPOOL_PLAN_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/plan_corpus"
     TENSORPOOL_MINIMALLOC="${CMAKE_CURRENT_SOURCE_DIR}/plan/planner/minimalloc")
 endif()
@@ -55,12 +55,12 @@ if(TENSORPOOL_BUILD_STASH)
   target_include_directories(piece_feed PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} PRIVATE ${PROJECT_SOURCE_DIR}/lib)
   target_link_libraries(piece_feed PUBLIC tensorpool_internal tensorpool_settings)
   target_link_libraries(rest_tests PRIVATE piece_feed)
-  target_compile_definitions(rest_tests PRIVATE
+  tensorpool_test_paths(rest_tests
     TENSORPOOL_PIECE_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/piece_corpus")
 endif()
 
 # What segment_fuzz found, for segment_corpus_linux_test.cpp.
-target_compile_definitions(snapshot_tests PRIVATE
+tensorpool_test_paths(snapshot_tests
   TENSORPOOL_SEGMENT_CORPUS="${CMAKE_CURRENT_SOURCE_DIR}/fuzz/segment_corpus")
 
 # So that arena/refused_maps.hpp can refuse memory.

@@ -1,7 +1,7 @@
 # tensorpool_unity(TARGET [ALONE FILE...]): compiles up to eight sources of the target at a time, if
-# TENSORPOOL_UNITY is on. Call it in the folder of the target, after all of its sources are added.
+# TENSORPOOL_UNITY is on. Call it after all sources of the target are added.
 #
-# Two sources do not come together if both declare the same name at the beginning of a line, such as helpers
+# Two sources do not come together if they have different definitions of their own, if both declare the same name at the beginning of a line, such as helpers
 # in unnamed namespaces, or if one declares a name that a header of the other declares. A source with a macro
 # of its own or compile options of its own, or with `using namespace` for the whole file, is compiled alone, as
 # are the files named. This relies on the arrangement that clang-format makes; if it misses a clash, the compiler
@@ -83,8 +83,6 @@ function(tensorpool_unity target)
   get_target_property(folder ${target} SOURCE_DIR)
   set(header_folders ${PROJECT_SOURCE_DIR}/lib ${PROJECT_SOURCE_DIR}/tests ${PROJECT_SOURCE_DIR}/tools/tensorpool
                      ${PROJECT_SOURCE_DIR}/tools/photos)
-  set(open_groups "")
-  set(open_with_googletest "")
   set(count 0)
   foreach(source IN LISTS sources)
     if(NOT source MATCHES "\\.cpp$" OR source MATCHES "^${PROJECT_BINARY_DIR}" OR source MATCHES "\\$<")
@@ -109,10 +107,12 @@ function(tensorpool_unity target)
       list(REMOVE_ITEM of_headers ${of_own_header})
     endif()
 
-    # `testing` is the namespace of GoogleTest only where no header declares tensorpool::testing.
-    set(open open_groups)
+    # Those with definitions of their own come together too. `testing` is the namespace of GoogleTest only where no
+    # header declares tensorpool::testing.
+    get_source_file_property(definitions ${path} TARGET_DIRECTORY ${target} COMPILE_DEFINITIONS)
+    string(MD5 open "open ${definitions}")
     if(text MATCHES "[^:]testing::(Test|With|Values|Types|Combine|Bool|Range|UnitTest|Assertion|KilledBySignal|ExitedWithCode)")
-      set(open open_with_googletest)
+      string(APPEND open _with_googletest)
     endif()
     set(chosen "")
     foreach(group IN LISTS ${open})
@@ -132,6 +132,7 @@ function(tensorpool_unity target)
       math(EXPR count "${count} + 1")
       set(chosen ${count})
       list(APPEND ${open} ${chosen})
+      set(definitions_${chosen} "${definitions}")
       set(sources_${chosen} "")
       set(includes_${chosen} "")
       set(declared_${chosen} "")
@@ -154,6 +155,10 @@ function(tensorpool_unity target)
     if(size GREATER 1)
       set(together ${CMAKE_CURRENT_BINARY_DIR}/${target}_together/${count}.cpp)
       file(CONFIGURE OUTPUT ${together} CONTENT "${includes_${count}}" @ONLY)
+      if(definitions_${count})
+        set_source_files_properties(${together} TARGET_DIRECTORY ${target} PROPERTIES
+          COMPILE_DEFINITIONS "${definitions_${count}}")
+      endif()
       list(REMOVE_ITEM sources ${sources_${count}})
       list(APPEND sources ${together})
     endif()

@@ -34,20 +34,28 @@ class ServeScope;
 /// counted in the arena only.
 ///
 /// Requests of other threads stay with the pool, unless they join the scope (JoinServeScope).
-/// Scopes of a thread nest, and end in reverse order; the innermost one serves. While a scope
-/// exists, the arena's own functions may only free and read statistics, and the end of the arena
-/// stops the program, except in `exit`.
+/// Scopes of a thread nest, and end in reverse order; the innermost one serves. `pause` and
+/// `resume` take a scope out of that order. While a scope exists, the arena's own functions may
+/// only free and read statistics, and the end of the arena stops the program, except in `exit`.
 class TENSORPOOL_API ServeScope {
 public:
     /// Begins an iteration of `arena`. From now on, it serves the calling thread's requests of at
     /// least `min_bytes` bytes. Throws std::invalid_argument if `min_bytes` is not above 64 KiB, or
     /// if the arena's pool is not the global one; std::logic_error inside an iteration.
     explicit ServeScope(PlannedArena& arena, std::size_t min_bytes = default_min_bytes);
-    /// Ends the iteration. Must run on the thread that created the scope; no joined thread may be
-    /// inside a request.
+    /// Ends the iteration. Must run on the thread that it serves, or on any thread while it is
+    /// paused; no joined thread may be inside a request.
     ~ServeScope();
     ServeScope(const ServeScope&) = delete;
     ServeScope& operator=(const ServeScope&) = delete;
+
+    /// Serves its thread no longer, until `resume`, for what goes on later, such as a coroutine
+    /// that waits. The iteration and joined threads go on. Must be called on the thread that it
+    /// serves, whose innermost scope it must be. Does nothing while it is paused. No system call.
+    void pause() noexcept;
+    /// Serves the calling thread, which may be another one than before. The scope is the innermost
+    /// of that thread then. Does nothing if it is not paused.
+    void resume() noexcept;
 
     /// The smallest request that is not for a bucket of the pool.
     static constexpr std::size_t default_min_bytes = (std::size_t{64} << 10) + 1;

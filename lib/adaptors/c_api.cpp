@@ -69,13 +69,6 @@ std::function<void(const PoolEvent&)> to_callback(EventFunction function, void* 
     };
 }
 
-/// Writes the defaults of `PoolOptions` into the first `struct_bytes` bytes of `options`, and zeros
-/// into the fields that this version does not know. Throws std::invalid_argument if `options` is
-/// nullptr or the size is not that of any version of the struct.
-void set_defaults(tensorpool_options* options, std::size_t struct_bytes) {
-    set_options(options, struct_bytes, "tensorpool_options", first_version_bytes, defaults());
-}
-
 /// Converts the options of the C interface. Throws std::invalid_argument for a size that is not
 /// that of any version of the struct, for a value outside its enumeration, and for a set field that
 /// this version does not know.
@@ -143,7 +136,9 @@ const char* tensorpool_last_error() {
 }
 
 tensorpool_status tensorpool_options_init(tensorpool_options* options, size_t struct_bytes) {
-    return guarded([&] { set_defaults(options, struct_bytes); });
+    return guarded([&] {
+        set_options(options, struct_bytes, "tensorpool_options", first_version_bytes, defaults());
+    });
 }
 
 tensorpool_pool* tensorpool_create(const tensorpool_options* options) {

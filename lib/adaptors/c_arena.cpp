@@ -108,14 +108,6 @@ ArenaOptions to_arena_options(const tensorpool_arena_options* options) {
     return to;
 }
 
-/// Returns the caller's buffer. Throws std::invalid_argument if it is nullptr and has bytes.
-std::span<std::byte> to_buffer(void* buffer, std::size_t bytes) {
-    if (buffer == nullptr && bytes != 0) {
-        throw std::invalid_argument("buffer is NULL, expected " + std::to_string(bytes) + " B");
-    }
-    return {static_cast<std::byte*>(buffer), bytes};
-}
-
 tensorpool_arena* to_handle(Arena* arena) noexcept {
     return reinterpret_cast<tensorpool_arena*>(arena);
 }

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <type_traits>
@@ -13,6 +14,26 @@
 #include <tensorpool/tensorpool.h>
 
 namespace tensorpool::adaptors {
+
+[[noreturn]] inline void refuse_null(const char* what, const char* expected) {
+    throw std::invalid_argument(std::string(what) + " is NULL, expected " + expected);
+}
+
+/// Returns what a pointer of the caller points to. Throws std::invalid_argument if it is NULL,
+/// naming `what` it is and what was `expected`.
+template <class Object>
+Object& required(Object* pointer, const char* what, const char* expected) {
+    if (pointer == nullptr) [[unlikely]]
+        refuse_null(what, expected);
+    return *pointer;
+}
+
+/// Returns the caller's memory. Throws std::invalid_argument if it is NULL and has bytes.
+inline std::span<std::byte> to_buffer(void* memory, std::size_t bytes,
+                                      const char* what = "buffer") {
+    if (memory == nullptr && bytes != 0) refuse_null(what, (std::to_string(bytes) + " B").c_str());
+    return {static_cast<std::byte*>(memory), bytes};
+}
 
 /// The largest size that is accepted for a struct of the C interface. These structs begin with
 /// their own size and grow at their end, so that a caller may be older or newer than the library.
@@ -44,10 +65,7 @@ void copy_out(const Struct& ours, Struct* theirs, std::size_t bytes) {
 template <class Struct, class Read>
 void fill_in(Struct* theirs, const char* what, const char* name, std::size_t first_version_bytes,
              Read read) {
-    if (theirs == nullptr) {
-        throw std::invalid_argument(std::string(what) + " is NULL, expected a struct");
-    }
-    const std::size_t bytes = theirs->struct_bytes;
+    const std::size_t bytes = required(theirs, what, "a struct").struct_bytes;
     check_struct_bytes(name, bytes, first_version_bytes);
     copy_out(read(), theirs, bytes);
     theirs->struct_bytes = bytes;
@@ -59,7 +77,7 @@ void fill_in(Struct* theirs, const char* what, const char* name, std::size_t fir
 template <class Options>
 void set_options(Options* options, std::size_t struct_bytes, const char* name,
                  std::size_t first_version_bytes, const Options& defaults) {
-    if (options == nullptr) throw std::invalid_argument("options is NULL, expected a struct");
+    required(options, "options", "a struct");
     check_struct_bytes(name, struct_bytes, first_version_bytes);
     copy_out(defaults, options, struct_bytes);
     options->struct_bytes = struct_bytes;
@@ -210,19 +228,6 @@ int report(char* buffer, std::size_t buffer_bytes, Make make,
     int bytes = -1;
     guarded([&] { bytes = std::snprintf(buffer, buffer_bytes, "%s", make().c_str()); }, function);
     return bytes;
-}
-
-[[noreturn]] inline void refuse_null(const char* what, const char* expected) {
-    throw std::invalid_argument(std::string(what) + " is NULL, expected " + expected);
-}
-
-/// Returns what a pointer of the caller points to. Throws std::invalid_argument if it is NULL,
-/// naming `what` it is and what was `expected`.
-template <class Object>
-Object& required(Object* pointer, const char* what, const char* expected) {
-    if (pointer == nullptr) [[unlikely]]
-        refuse_null(what, expected);
-    return *pointer;
 }
 
 /// Returns the object that a handle stands for. Throws like `required`.

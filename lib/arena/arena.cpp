@@ -1,8 +1,6 @@
 #include <tensorpool/arena.hpp>
 
 #include "arena/arena_state.hpp"
-#include "platform/environment.hpp"
-#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 

@@ -45,11 +45,9 @@ private:
     std::atomic<std::uint32_t> count_ = 0;
 };
 
-using base::Refusal;
-
 /// One request for memory: why it was refused last, and how it meets the limits of budgets.
 struct Attempt {
-    Refusal refusal = {};
+    base::Refusal refusal = {};
     limits::BudgetRequest budget = {};
     bool asked_pools = false;
 

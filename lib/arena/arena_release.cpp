@@ -1,11 +1,6 @@
 // Marks, releases, the memory that stays committed after a release, and handles.
-#include <mutex>
 
-#include <algorithm>
 #include "arena/arena_state.hpp"
-#include "events/misuse.hpp"
-#include "events/recorder_hooks.hpp"
-#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 
@@ -67,9 +62,8 @@ public:
              .pointer = address,
              .size = block->bytes,
              .owner = state_.name()},
-            "release_to or reset: arena '%s': a handle owns the block of %zu B at %p (offset %zu "
-            "B), "
-            "above the mark at %zu B; expected the handle to end before the release",
+            "release_to or reset: arena '%s': a handle owns the block of %zu B at %p (offset "
+            "%zu B), above the mark at %zu B; expected the handle to end before the release",
             state_.name(), block->bytes, address, block->offset, offset);
     }
     std::size_t give_back_above(std::size_t offset) noexcept {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <iterator>
-#include <thread>
 
 #include <tensorpool/arena.hpp>
 
@@ -11,15 +9,10 @@
 #include "arena/object_register.hpp"
 #include "arena/release_history.hpp"
 #include "base/checks.hpp"
-#include "base/never_destroyed.hpp"
-#include "base/registry.hpp"
-#include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/tools/memory_tools.hpp"
-#include "statistics/records/record_values.hpp"
 
 namespace tensorpool::arena {
 
@@ -287,8 +280,7 @@ private:
                                 .size = block->bytes,
                                 .owner = options_.name},
                                "the end of arena '%s': a handle owns the block of %zu B at %p; "
-                               "expected the handle to end "
-                               "before the arena",
+                               "expected the handle to end before the arena",
                                name(), block->bytes, address);
     }
     // An arena of one thread has no claims, and a fork cannot know what its thread is doing.

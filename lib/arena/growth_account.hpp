@@ -1,8 +1,6 @@
 #pragma once
 
 #include "limits/commit_budget.hpp"
-#include "statistics/segment/segment.hpp"
-#include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::arena {
 

@@ -1,10 +1,7 @@
 #include "arena/object_register.hpp"
 
-#include <map>
-
 #include "arena/arena_state.hpp"
 #include "base/report_text.hpp"
-#include "base/text.hpp"
 
 namespace tensorpool {
 namespace {
@@ -136,16 +133,13 @@ std::string percent_text(double percent) {
 }
 
 std::string groups_json(const std::vector<ObjectGroup>& groups) {
-    std::string out;
-    for (const ObjectGroup& group : groups) {
-        if (!out.empty()) out += ',';
-        out += "{\"name\":" + quoted(group.name.c_str()) +
+    return base::json_list(groups, [](const ObjectGroup& group) {
+        return "{\"name\":" + quoted(group.name.c_str()) +
                ",\"count\":" + std::to_string(group.count) +
                ",\"views\":" + std::to_string(group.views) +
                ",\"bytes\":" + std::to_string(group.bytes) +
                ",\"percent\":" + percent_text(group.percent) + '}';
-    }
-    return '[' + out + ']';
+    });
 }
 
 void add_groups(std::string& out, const char* title, const std::vector<ObjectGroup>& groups) {

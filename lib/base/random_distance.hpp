@@ -6,6 +6,15 @@
 
 namespace tensorpool::base {
 
+/// Returns the next number of a generator with this state, which is not 0: xorshift64* (Vigna, "An
+/// experimental exploration of Marsaglia's xorshift generators").
+inline std::uint64_t next_random(std::uint64_t& state) noexcept {
+    state ^= state >> 12;
+    state ^= state << 25;
+    state ^= state >> 27;
+    return state * 0x2545F4914F6CDD1D;
+}
+
 /// Random distances in bytes between samples. They are exponentially distributed, so that no
 /// pattern of sizes is missed: with a mean of m, a request of n bytes is sampled with the
 /// probability 1 - exp(-n / m). tcmalloc does the same ("Sampling" in its design documents).
@@ -17,11 +26,7 @@ public:
 
     /// Returns the next distance: the bytes before the one whose request is sampled.
     std::int64_t next(double mean) noexcept {
-        // xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators").
-        state_ ^= state_ >> 12;
-        state_ ^= state_ << 25;
-        state_ ^= state_ >> 27;
-        const std::uint64_t random = state_ * 0x2545F4914F6CDD1D;
+        const std::uint64_t random = next_random(state_);
         const double unit = (static_cast<double>(random >> 11) + 1) * 0x1p-53;  // in (0, 1]
         return static_cast<std::int64_t>(std::min(-std::log(unit) * mean, max_distance));
     }

@@ -59,6 +59,17 @@ inline std::string quoted(const char* text) {
     return out + '"';
 }
 
+/// Formats `[item,item]`, with the items that `json_of` returns.
+template <class Items, class JsonOf>
+std::string json_list(const Items& items, JsonOf json_of) {
+    std::string out = "[";
+    for (const auto& item : items) {
+        if (out.size() > 1) out += ',';
+        out += json_of(item);
+    }
+    return out + ']';
+}
+
 /// Formats a number for JSON with the fewest digits that identify it, independent of the locale.
 /// Whole numbers have no exponent. Infinities and NaN become 0.
 inline std::string number_text(double value) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <string_view>
 
 // gcc and clang check the arguments against the format, which is the first parameter, or the second
 // one (that of a member function included).
@@ -33,6 +34,13 @@ constexpr const char* text_of(const char* const (&texts)[count], Enumeration val
                               const char* unknown = "?") noexcept {
     const auto index = static_cast<std::size_t>(value);
     return index < count ? texts[index] : unknown;
+}
+
+/// Returns the first bytes of a text, at most `max_bytes`, without splitting a UTF-8 character.
+constexpr std::string_view cut_utf8(std::string_view text, std::size_t max_bytes) noexcept {
+    if (text.size() <= max_bytes) return text;
+    while (max_bytes != 0 && (text[max_bytes] & 0xC0) == 0x80) --max_bytes;
+    return text.substr(0, max_bytes);
 }
 
 /// Appends formatted text to the caller's buffer. Text that does not fit is cut off; the buffer

@@ -1,19 +1,15 @@
 #include "blocks/bucket_shard.hpp"
 
+#include "base/random_distance.hpp"
+
 namespace tensorpool::blocks {
-
-pages::PageCount span_guard_pages() noexcept {
-    const std::size_t bytes = std::max(pages::page_bytes, platform::page_bytes());
-    return static_cast<pages::PageCount>(bytes / pages::page_bytes);
-}
-
 namespace {
 
 /// Calls `function` with the end of a span that may not be accessed. There is none where larger
 /// pages of the system are shared with a neighbour.
 template <class Function>
 void with_guard(pages::PageHeap& heap, const pages::Span& span, Function function) noexcept {
-    const std::size_t unit = span_guard_pages() * pages::page_bytes;
+    const std::size_t unit = pages::bytes_of(pages::guard_pages());
     const auto end =
         reinterpret_cast<std::uintptr_t>(heap.space().address_of(span.first_page)) + span.bytes();
     if (end % unit == 0) function(reinterpret_cast<void*>(end - unit), unit);
@@ -46,18 +42,13 @@ bool soften(pages::PageHeap& heap, const pages::Span& span) noexcept {
     return done;
 }
 
-// xorshift64* (Vigna, "An experimental exploration of Marsaglia's xorshift generators"), with a
-// first state from the system.
 unsigned take_at_random(const BucketTraits& bucket, pages::Span& span, void** blocks,
                         unsigned max_count, std::uint64_t& random) noexcept {
     if (random == 0) random = platform::random_bits() | 1;
     const unsigned words = (span.blocks + 63U) / 64U;
     unsigned count = 0;
     for (; count != max_count && span.home != 0; ++count, --span.home) {
-        random ^= random >> 12;
-        random ^= random << 25;
-        random ^= random >> 27;
-        const std::uint64_t bits = random * 0x2545F4914F6CDD1D;
+        const std::uint64_t bits = base::next_random(random);
         auto word = static_cast<unsigned>((bits >> 32) % words);
         while (span.home_bits[word] == 0) word = (word + 1) % words;
         const auto shift = static_cast<int>(bits % 64);

@@ -58,11 +58,8 @@ consteval BucketLayout layout_of(unsigned series, unsigned bucket) {
     layout.pages = static_cast<pages::PageCount>(span / pages::page_bytes);
     layout.blocks = blocks_in(span, layout.stride);
     layout.inverse = base::ceil_divide(std::uint64_t{1} << 32, layout.stride);
-    const auto at_most = [](std::size_t a, std::size_t b) {
-        return static_cast<unsigned>(a < b ? a : b);
-    };
-    layout.first_refill = at_most(bytes > (16 << 10) ? 1 : (16 << 10) / bytes, 64);
-    layout.max_in_magazine = at_most((1 << 20) / bytes, magazine_room);
+    layout.first_refill = std::clamp(blocks_in(16 << 10, bytes), 1U, 64U);
+    layout.max_in_magazine = std::min(blocks_in(1 << 20, bytes), magazine_room);
     return layout;
 }
 

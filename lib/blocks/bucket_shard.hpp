@@ -55,8 +55,6 @@ private:
 
 // Spans of hardened pools.
 
-/// The pages at the end of a span that may not be accessed.
-pages::PageCount span_guard_pages() noexcept;
 /// Fills a new span with zeros, makes its end inaccessible, and all its blocks home.
 void harden(pages::PageHeap& heap, pages::Span& span) noexcept;
 /// Makes the end of a span accessible again, before the span is freed. Returns false if the system
@@ -230,7 +228,7 @@ inline unsigned free_pages_around(const BucketTraits& bucket, const pages::Span&
 }
 
 /// The spans of one bucket that one shard's threads cut into blocks. Thread-safe.
-class BucketShard {
+class BucketShard : public base::Lockable {
 public:
     BucketShard(const BucketTraits& traits, unsigned number) noexcept
         : traits_(traits), number_(number), with_room_(traits.layout.blocks) {}
@@ -312,9 +310,6 @@ public:
         return out_.load(std::memory_order_relaxed) * traits_.block_bytes;
     }
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     // REQUIRES, for all that follow: the lock is held.
     unsigned take_from(pages::Span& span, void** blocks, unsigned max_count) noexcept {
@@ -342,7 +337,7 @@ private:
     }
     pages::Span* new_span(pages::PageCount pages, pages::SlowPath& path) noexcept {
         const pages::PageRequest request{
-            .pages = pages + (traits_.is_hardened() ? span_guard_pages() : 0),
+            .pages = pages + (traits_.is_hardened() ? pages::guard_pages() : 0),
             .kind = traits_.kind,
             .huge = capacity() >= grown_bucket_bytes &&
                     traits_.sources.heap.options().huge_pages != HugePages::never};
@@ -457,7 +452,6 @@ private:
     // Written under mutex_, read without it. Relaxed: they order nothing.
     std::atomic<std::size_t> capacity_ = 0;
     std::atomic<std::size_t> out_ = 0;  // blocks that are not home
-    std::mutex mutex_;
     // Guarded by mutex_:
     SpansWithRoom with_room_;
     pages::BlockStates* free_states_ = nullptr;

@@ -7,6 +7,11 @@ namespace {
 
 constexpr std::size_t max_parked_bytes = std::size_t{4} << 20;
 
+// The number of trips to depots and spans between two checks for idle buckets. It is small enough
+// that a phase with other sizes returns the blocks of the previous phase, and large enough for the
+// cost to be negligible.
+constexpr unsigned trips_per_look = 256;
+
 }  // namespace
 
 void ParkedRoom::begin(BucketSet& set) noexcept {
@@ -77,15 +82,6 @@ Magazine* ParkedRoom::take_full(MagazinePair& pair, pages::Changes& changes) noe
     }
     return full;
 }
-
-namespace {
-
-// The number of trips to depots and spans between two checks for idle buckets. It is small enough
-// that a phase with other sizes returns the blocks of the previous phase, and large enough for the
-// cost to be negligible.
-constexpr unsigned trips_per_look = 256;
-
-}  // namespace
 
 void Cache::begin(BucketSet& set, statistics::OwnedCounters& owned) noexcept {
     set_ = &set;

@@ -22,7 +22,6 @@
 
 #include "blocks/magazine.hpp"
 #include "pages/heap/shards.hpp"
-#include "pages/record_arena.hpp"
 
 namespace tensorpool::blocks {
 

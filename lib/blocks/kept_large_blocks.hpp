@@ -20,7 +20,7 @@ public:
         for (unsigned at = count_; at-- != 0;) {
             if (!serves(at, pages)) continue;
             pages::Span* const span = spans_[at];
-            bytes_ -= bytes_of(pages_[at]);
+            bytes_ -= pages::bytes_of(pages_[at]);
             for (--count_; at != count_; ++at) move_down(at);
             return span;
         }
@@ -34,7 +34,7 @@ public:
         const pages::PageCount pages_of_last = pages_[last];
         if (pages_of_last - pages >= steps_[last]) return nullptr;
         count_ = last;
-        bytes_ -= bytes_of(pages_of_last);
+        bytes_ -= pages::bytes_of(pages_of_last);
         return spans_[last];
     }
 
@@ -51,11 +51,11 @@ public:
     /// pages are not a rounded size.
     bool put_at_once(pages::Span& span) noexcept {
         const pages::PageCount pages = span.pages;
-        if (is_full() || bytes_ + bytes_of(pages) > room) return false;
+        if (is_full() || bytes_ + pages::bytes_of(pages) > room) return false;
         // Usually the last block at this position had the same size, and then the size is known to
         // be valid and its step is in place.
         if (pages_[count_] != pages) [[unlikely]] {
-            if (!pages::is_rounded_large(pages) || bytes_of(pages) > max_bytes) return false;
+            if (!pages::is_rounded_large(pages) || pages::bytes_of(pages) > max_bytes) return false;
             pages_[count_] = pages;
             steps_[count_] = pages::large_step(pages);
         }
@@ -65,7 +65,7 @@ public:
     /// Takes the block that was put in first. REQUIRES: the magazine is not empty.
     pages::Span& take_oldest() noexcept {
         pages::Span& span = *spans_[0];
-        bytes_ -= bytes_of(pages_[0]);
+        bytes_ -= pages::bytes_of(pages_[0]);
         --count_;
         for (unsigned at = 0; at != count_; ++at) move_down(at);
         return span;
@@ -83,16 +83,13 @@ public:
     std::size_t room = 0;
 
 private:
-    static std::size_t bytes_of(pages::PageCount pages) noexcept {
-        return std::size_t{pages} << pages::page_shift;
-    }
     bool serves(unsigned at, pages::PageCount pages) const noexcept {
         return pages_[at] - pages < steps_[at];
     }
     void put_again(pages::Span& span, pages::PageCount pages) noexcept {
         spans_[count_] = &span;
         ++count_;
-        bytes_ += bytes_of(pages);
+        bytes_ += pages::bytes_of(pages);
     }
     void move_down(unsigned at) noexcept {
         spans_[at] = spans_[at + 1];

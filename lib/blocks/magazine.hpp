@@ -1,15 +1,12 @@
 #pragma once
 
 #include <functional>
-#include <new>
-
-#include <tensorpool/detail/counters.hpp>
 
 #include <boost/intrusive/slist.hpp>
 #include <boost/pool/pool.hpp>
 
-#include "base/lockable.hpp"
 #include "blocks/bucket_layout.hpp"
+#include "pages/record_arena.hpp"
 
 namespace tensorpool::blocks {
 
@@ -53,7 +50,7 @@ inline constexpr std::size_t max_chunk_magazines = 62;
 inline constexpr std::size_t first_chunk_magazines = 15;
 
 /// The magazines of one series of a pool. Thread-safe.
-class MagazineStore : public base::Lockable {
+class MagazineStore : public base::Lockable, public pages::HeldBytes {
 public:
     MagazineStore() noexcept
         : pool_(sizeof(Magazine), first_chunk_magazines, max_chunk_magazines) {}
@@ -65,10 +62,7 @@ public:
         // magazines.
         void* const memory = pool_.ordered_malloc();
         if (memory == nullptr) return nullptr;
-        ++made_;
-        if (counted_in_ != nullptr) {
-            counted_in_->fetch_add(sizeof(Magazine), std::memory_order_relaxed);
-        }
+        count_held(sizeof(Magazine));
         return new (memory) Magazine;
     }
     /// Destroys these magazines and returns chunks that hold no magazine to the system.
@@ -82,25 +76,15 @@ public:
             Magazine& magazine = magazines.front();
             magazines.pop_front();
             pool_.ordered_free(&magazine);
-            --made_;
-            if (counted_in_ != nullptr) {
-                counted_in_->fetch_sub(sizeof(Magazine), std::memory_order_relaxed);
-            }
+            count_held(0 - sizeof(Magazine));
         }
         pool_.release_memory();
     }
 
-    std::size_t bytes_in_use() const noexcept {
-        return made_.load(std::memory_order_relaxed) * sizeof(Magazine);
-    }
-
-    /// From now on, also adds the bytes in use to this counter, which other objects may share.
-    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
+    std::size_t bytes_in_use() const noexcept { return held(); }
 
 private:
     boost::pool<SystemChunks> pool_;
-    std::atomic<std::size_t> made_ = 0;  // written under mutex_; relaxed: readers need no order
-    detail::Counter* counted_in_ = nullptr;
 };
 
 }  // namespace tensorpool::blocks

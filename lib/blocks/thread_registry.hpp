@@ -62,8 +62,9 @@ private:
 
 /// The registry of all pools and of the threads that have caches for them. A thread that ends
 /// returns its blocks; a pool that is destroyed removes its caches from all threads. There is one
-/// registry per process, and it is never destroyed. Thread-safe.
-class ThreadRegistry {
+/// registry per process, and it is never destroyed. Its lock guards the lists of caches of all
+/// sets, and is held while blocks of other threads are taken back. Thread-safe.
+class ThreadRegistry : public base::Lockable {
 public:
     constexpr ThreadRegistry() noexcept = default;
 
@@ -105,10 +106,6 @@ public:
         hidden_.store(false, std::memory_order_relaxed);
     }
 
-    /// The lock of the lists of caches of all sets, which a thread holds while it takes back blocks
-    /// of other threads.
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
     /// The lock held while the global pool is set up. It is the first lock that a fork takes.
     /// Callers call `watch_forks` before they take it.
     std::mutex& set_up_mutex() noexcept { return set_up_mutex_; }
@@ -136,7 +133,6 @@ private:
     }
 
     std::mutex set_up_mutex_;
-    std::mutex mutex_;
     // Guarded by mutex_, unless noted otherwise:
     ThreadTables tables_;
     BucketSet* sets_ = nullptr;

@@ -111,7 +111,6 @@ namespace tensorpool {
 namespace {
 
 using base::BytesText;
-using base::FixedText;
 using Cause = DeviceAllocationFailure::Cause;
 
 struct CauseText {
@@ -162,7 +161,7 @@ const char* to_string(Cause cause) noexcept {
 
 DeviceAllocationError::DeviceAllocationError(const DeviceAllocationFailure& failure) noexcept
     : failure_(failure) {
-    FixedText text(text_, sizeof text_);
+    base::FixedText text(text_, sizeof text_);
     text.add("tensorpool: %.47s on %s:%d: allocate: %zu B (%s) requested: %s\n", failure.allocator,
              to_string(failure.device.type), failure.device.index, failure.asked,
              BytesText(failure.asked).c_str(), to_string(failure.status));

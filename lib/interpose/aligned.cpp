@@ -1,5 +1,3 @@
-#include <bit>
-
 #include "interpose/blocks_of_pool.hpp"
 #include "platform/system_calls.hpp"
 

@@ -3,8 +3,6 @@
 // What a delete states about the block is ignored, except by a hardened pool. It may be wrong if a
 // class has no virtual destructor, and the address determines the size.
 
-#include <new>
-
 #include "interpose/blocks_of_pool.hpp"
 
 using std::align_val_t;

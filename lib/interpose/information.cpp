@@ -1,9 +1,7 @@
 // The functions with which a program looks at the C library's memory or has it given back. What the
 // pool has is added.
 
-#include <algorithm>
 #include <climits>
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 

@@ -9,9 +9,7 @@
 namespace tensorpool::interpose {
 namespace {
 
-using platform::Dlopen;
-
-constinit Next<Dlopen> next_dlopen{"dlopen"};
+constinit Next<platform::Dlopen> next_dlopen{"dlopen"};
 
 [[maybe_unused]] const bool finds_early = (next_dlopen.get(), true);
 

@@ -1,7 +1,5 @@
 // The operators that allocate and free themselves; all others call these (forwarders.cpp).
 
-#include <algorithm>
-
 #include "interpose/blocks_of_pool.hpp"
 
 namespace tensorpool::interpose {

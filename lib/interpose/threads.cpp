@@ -7,11 +7,8 @@
 namespace tensorpool::interpose {
 namespace {
 
-using platform::PthreadCreate;
-using platform::ThrdCreate;
-
-constinit Next<PthreadCreate> next_pthread_create{"pthread_create"};
-constinit Next<ThrdCreate> next_thrd_create{"thrd_create"};
+constinit Next<platform::PthreadCreate> next_pthread_create{"pthread_create"};
+constinit Next<platform::ThrdCreate> next_thrd_create{"thrd_create"};
 
 [[maybe_unused]] const bool finds_early = (next_pthread_create.get(), next_thrd_create.get(), true);
 

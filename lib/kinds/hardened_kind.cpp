@@ -22,9 +22,7 @@ struct Tail {
                 : requested == 0          ? 0
                                           : base::align_up(requested + Canary::min_bytes, unit())),
           bytes(span.bytes() - begin) {}
-    static std::size_t unit() noexcept {
-        return std::max(pages::page_bytes, platform::page_bytes());
-    }
+    static std::size_t unit() noexcept { return pages::bytes_of(pages::guard_pages()); }
 
     std::size_t begin;  // offset in the block
     std::size_t bytes;

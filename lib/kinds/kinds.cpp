@@ -99,8 +99,7 @@ const Watcher& watcher_of(unsigned number) noexcept {
 Found find(PoolParts& pool, const void* p) noexcept {
     const PageEntry entry = pool.entry(p);
     // A page of another pool is looked up as one without a block.
-    return pool.owns(entry) ? pool.kinds.of(entry).find(pool, p, entry)
-                            : pool.kinds.of(PageEntry()).find(pool, p, entry);
+    return pool.kinds.of(pool.owns(entry) ? entry : PageEntry()).find(pool, p, entry);
 }
 
 std::size_t usable_size(PoolParts& pool, const void* p) noexcept {

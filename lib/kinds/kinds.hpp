@@ -156,10 +156,8 @@ void* allocate_lent(PoolParts& pool, const Request& request, SlowPath& path) noe
 // inaccessible. Every block has a canary behind what was requested, and one of whole pages also a
 // page that may not be accessed.
 
-/// Small blocks of hardened pools.
 Kind::Free free_hardened_small;
-
-/// Blocks of whole pages of hardened pools, and pages without a block.
+/// Also for pages without a block.
 Kind::Free free_hardened_pages;
 
 /// Checks that a block from a magazine is unused and unwritten, and begins its use.

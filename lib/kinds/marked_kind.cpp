@@ -3,7 +3,6 @@
 
 #include "blocks/marked_set.hpp"
 #include "kinds/free_memory.hpp"
-#include "kinds/kinds.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
 

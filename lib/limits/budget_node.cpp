@@ -1,7 +1,6 @@
 #include "limits/budget_node.hpp"
 
 #include <chrono>
-#include <cinttypes>
 #include <cmath>
 #include <functional>
 

@@ -10,7 +10,6 @@
 #include "limits/budget_table.hpp"
 #include "statistics/records/record_values.hpp"
 #include "statistics/segment/owned_record.hpp"
-#include "statistics/segment/slab_list.hpp"
 
 namespace tensorpool::detail {
 
@@ -108,10 +107,6 @@ inline void read_named_budgets() noexcept {
 /// read yet.
 detail::BudgetNode* find_named_budget(BudgetSubject subject, std::string_view name) noexcept;
 
-inline void set(detail::Counter& counter, std::size_t value) noexcept {
-    counter.store(value, std::memory_order_relaxed);
-}
-
 /// The limits of one budget and what is charged to it. The segment shows it from `open` to `end`.
 /// Afterwards there are no limits, but what was charged stays so until it is refunded. Guarded by
 /// the lock of all budgets.
@@ -120,15 +115,15 @@ public:
     /// Returns false if there is no memory.
     bool open(std::string_view name, const BudgetCounters* parent, BudgetLimits limits) noexcept {
         record_.emplace(name, [&](statistics::BudgetRecord& record) {
-            if (parent != nullptr) set(record.parent, base::read((*parent->record_)->id));
-            set(record.totals.soft_bytes, limits.soft);
-            set(record.totals.hard_bytes, limits.hard);
+            if (parent != nullptr) base::write(record.parent, base::read((*parent->record_)->id));
+            base::write(record.totals.soft_bytes, limits.soft);
+            base::write(record.totals.hard_bytes, limits.hard);
         });
         if (!*record_) record_.reset();
         return !is_ended();
     }
     void end() noexcept {
-        set(ended_.in_use_bytes, in_use());
+        base::write(ended_.in_use_bytes, in_use());
         record_->leave();
         record_.reset();
     }
@@ -145,8 +140,8 @@ public:
         return hard == 0 ? SIZE_MAX : hard;
     }
     void set_limits(BudgetLimits limits) noexcept {
-        set(totals().soft_bytes, limits.soft);
-        set(totals().hard_bytes, limits.hard);
+        base::write(totals().soft_bytes, limits.soft);
+        base::write(totals().hard_bytes, limits.hard);
     }
 
     void charge(std::size_t bytes) noexcept {
@@ -154,7 +149,7 @@ public:
         base::raise_to(totals().peak_bytes, in_use());
     }
     void refund(std::size_t bytes) noexcept {
-        totals().in_use_bytes.store(in_use() - bytes, std::memory_order_relaxed);
+        base::write(totals().in_use_bytes, in_use() - bytes);
     }
 
     /// Counts what happened. After the end, it is not read.

@@ -88,15 +88,12 @@ void after_fork_in_child() {
 
 void BudgetTable::open() noexcept {
     const auto is_process = [](const Named& one) { return one.subject == BudgetSubject::process; };
-    std::partition(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(count_),
-                   is_process);
-    BudgetNode* const process = count_ != 0 && is_process(entries_[0])
-                                    ? entries_[0].node =
-                                          BudgetNode::open(nullptr, "process", entries_[0].limits)
-                                    : nullptr;
-    for (std::size_t i = 0; i != count_; ++i) {
-        Named& one = entries_[i];
-        if (!is_process(one)) one.node = BudgetNode::open(process, one.name, one.limits);
+    const std::span<Named> entries(entries_.data(), count_);
+    std::partition(entries.begin(), entries.end(), is_process);
+    BudgetNode* process = nullptr;
+    for (Named& one : entries) {
+        one.node = BudgetNode::open(process, is_process(one) ? "process" : one.name, one.limits);
+        if (is_process(one)) process = one.node;
     }
 }
 

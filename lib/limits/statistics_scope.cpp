@@ -1,7 +1,5 @@
 #include <tensorpool/statistics_scope.hpp>
 
-#include <iterator>
-
 #include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 #include "events/timeline.hpp"
@@ -215,9 +213,7 @@ void end_charging(ScopeFrame& frame) noexcept {
              one = one->outer) {
             if (one->budget != nullptr) inner = one;
         }
-        if (inner != nullptr) {
-            inner->outer_budget = std::exchange(now, scope_budget);
-        }
+        if (inner != nullptr) inner->outer_budget = std::exchange(now, scope_budget);
     }
     change_scope(now);
 }

@@ -22,7 +22,7 @@ PageEntry PageMap::find(const void* p, unsigned pool_number) const noexcept {
     const PageEntry own = at(p);
     if (!own.empty()) return own.pool_number() == pool_number ? own : PageEntry();
     const std::size_t pages = page_count();
-    const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift;
+    const std::size_t page = offset_of(p) >> page_shift;
     if (page >= pages) return PageEntry();
     const auto wanted = static_cast<PageNumber>(page);
     const PageNumber granule = wanted / granule_pages;

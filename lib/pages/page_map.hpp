@@ -46,6 +46,10 @@ inline constexpr std::size_t granule_bytes = granule_pages * page_bytes;
 using PageNumber = std::uint32_t;
 using PageCount = std::uint32_t;
 
+constexpr std::size_t bytes_of(PageCount pages) noexcept {
+    return pages * page_bytes;
+}
+
 /// A range of page numbers. It implies no ownership.
 struct PageRun {
     PageNumber first = 0;
@@ -95,11 +99,9 @@ public:
         : word_(reinterpret_cast<std::uint64_t>(span) | std::uint64_t{pool_number} << 48 |
                 static_cast<std::uint64_t>(kind)) {}
     PageEntry(const PlacedBlock* block, unsigned pool_number) noexcept
-        : word_(reinterpret_cast<std::uint64_t>(block) | std::uint64_t{pool_number} << 48 |
-                static_cast<std::uint64_t>(PageKind::guarded)) {}
+        : PageEntry(reinterpret_cast<const Span*>(block), pool_number, PageKind::guarded) {}
     PageEntry(const ServedMemory* memory, unsigned pool_number) noexcept
-        : word_(reinterpret_cast<std::uint64_t>(memory) | std::uint64_t{pool_number} << 48 |
-                static_cast<std::uint64_t>(PageKind::served)) {}
+        : PageEntry(reinterpret_cast<const Span*>(memory), pool_number, PageKind::served) {}
 
     /// Returns this entry with the span, which may be null. REQUIRES: this entry has no span.
     PageEntry with(const Span* span) const noexcept {
@@ -162,7 +164,7 @@ public:
     PageEntry at(const void* p) const noexcept {
         // Loaded first: the acquire makes the other members visible.
         const std::size_t pages = pages_.load(std::memory_order_acquire);
-        const std::size_t page = (reinterpret_cast<std::uintptr_t>(p) - base()) >> page_shift;
+        const std::size_t page = offset_of(p) >> page_shift;
         if (page >= pages) [[unlikely]]
             return PageEntry();
         return at(static_cast<PageNumber>(page));
@@ -198,8 +200,7 @@ public:
         return reinterpret_cast<char*>(base() + (std::uintptr_t{page} << page_shift));
     }
     PageNumber page_of(const void* p) const noexcept {
-        return static_cast<PageNumber>((reinterpret_cast<std::uintptr_t>(p) - base()) >>
-                                       page_shift);
+        return static_cast<PageNumber>(offset_of(p) >> page_shift);
     }
     /// The offset of `p` from the first page. If `p` lies before it, the result is larger than the
     /// offset of any page.

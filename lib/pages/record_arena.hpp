@@ -14,9 +14,28 @@ namespace tensorpool::pages {
 
 inline constexpr std::size_t chunk_bytes = std::size_t{64} << 10;
 
+/// The bytes that records hold. Changed under their lock; readers need no order.
+class HeldBytes {
+public:
+    /// From now on, also adds the bytes to this counter, which other objects may share.
+    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
+
+protected:
+    std::size_t held() const noexcept { return held_.load(std::memory_order_relaxed); }
+    /// Adds a number of bytes, modulo 2^64.
+    void count_held(std::size_t more_bytes) noexcept {
+        held_.fetch_add(more_bytes, std::memory_order_relaxed);
+        if (counted_in_ != nullptr) counted_in_->fetch_add(more_bytes, std::memory_order_relaxed);
+    }
+
+private:
+    std::atomic<std::size_t> held_ = 0;
+    detail::Counter* counted_in_ = nullptr;
+};
+
 /// Memory for records that live as long as the pool. They are allocated one after another and freed
 /// all at once. Thread-safe.
-class RecordArena : public base::Lockable {
+class RecordArena : public base::Lockable, public HeldBytes {
 public:
     RecordArena() noexcept = default;
     ~RecordArena() {
@@ -39,9 +58,7 @@ public:
         used_ = at + bytes;
         return reinterpret_cast<std::byte*>(chunks_) + at;
     }
-    std::size_t bytes_held() const noexcept { return bytes_held_; }
-    /// From now on, also adds the bytes held to this counter, which other objects may share.
-    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
+    std::size_t bytes_held() const noexcept { return held(); }
 
 private:
     struct Chunk {
@@ -55,22 +72,19 @@ private:
         if (memory == nullptr) return false;
         chunks_ = new (memory) Chunk{chunks_, bytes};
         used_ = sizeof(Chunk);
-        bytes_held_ += bytes;
-        if (counted_in_ != nullptr) counted_in_->fetch_add(bytes, std::memory_order_relaxed);
+        count_held(bytes);
         return true;
     }
 
     Chunk* chunks_ = nullptr;
-    std::size_t used_ = 0;                     // bytes of the first chunk, including its head
-    std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
-    detail::Counter* counted_in_ = nullptr;
+    std::size_t used_ = 0;  // bytes of the first chunk, including its head
 };
 
 /// Records of one type in slabs of 16 KiB from the system, separate from the memory that callers
 /// get. A slab without records is returned if another slab has room. With `keep_slabs`, its pages
 /// except the first are dropped instead. Thread-safe.
 template <class Record>
-class RecordPool : public base::Lockable {
+class RecordPool : public base::Lockable, public HeldBytes {
 public:
     RecordPool() noexcept = default;
     /// Returns all slabs to the system, including those that still contain records.
@@ -120,9 +134,7 @@ public:
     void keep_slabs() noexcept { keeps_slabs_ = true; }
 
     /// The bytes of all slabs except their dropped pages.
-    std::size_t slab_bytes_held() const noexcept { return bytes_held_; }
-    /// From now on, also adds the bytes held to this counter, which other objects may share.
-    void count_in(detail::Counter& bytes) noexcept { counted_in_ = &bytes; }
+    std::size_t slab_bytes_held() const noexcept { return held(); }
 
 private:
     static constexpr std::size_t slab_bytes = std::size_t{16} << 10;
@@ -192,10 +204,6 @@ private:
             count_held(std::size_t{0} - slab_bytes);
         }
     }
-    void count_held(std::size_t more_bytes) noexcept {
-        bytes_held_.fetch_add(more_bytes, std::memory_order_relaxed);
-        if (counted_in_ != nullptr) counted_in_->fetch_add(more_bytes, std::memory_order_relaxed);
-    }
     // The first page contains the head, so it stays.
     static std::size_t droppable_bytes() noexcept {
         return slab_bytes - std::min(platform::page_bytes(), slab_bytes);
@@ -205,8 +213,6 @@ private:
     Slabs full_;
     Slabs dropped_;  // slabs without records, of which only the first page is left
     bool keeps_slabs_ = false;
-    std::atomic<std::size_t> bytes_held_ = 0;  // written under mutex_; readers need no order
-    detail::Counter* counted_in_ = nullptr;
 };
 
 }  // namespace tensorpool::pages

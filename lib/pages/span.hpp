@@ -182,4 +182,9 @@ static_assert(sizeof(Span) <= 3 * 64, "each run of pages holds one");
 
 using SpanList = boost::intrusive::list<Span, boost::intrusive::constant_time_size<false>>;
 
+/// What may not be accessed beside a guarded block or span, in pages: one page of the system.
+inline PageCount guard_pages() noexcept {
+    return static_cast<PageCount>(std::max(page_bytes, platform::page_bytes()) / page_bytes);
+}
+
 }  // namespace tensorpool::pages

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fstream>
+#include <optional>
 
 #include <tensorpool/serve_scope.hpp>
 
@@ -140,11 +141,15 @@ public:
 
     detail::PlannedState::Server& server() const noexcept { return server_; }
     std::size_t min_bytes() const noexcept { return now_.max_unserved_bytes + 1; }
+    void pause() noexcept { thread_.reset(); }
+    void resume() noexcept {
+        if (!thread_) thread_.emplace(now_);
+    }
 
 private:
     const kinds::Serving now_;
     detail::PlannedState::Server& server_;
-    const kinds::ServingThread thread_;
+    std::optional<kinds::ServingThread> thread_;  // none while it is paused
 };
 
 ServeScope::ServeScope(PlannedArena& arena, std::size_t min_bytes) {
@@ -165,6 +170,14 @@ ServeScope::~ServeScope() {
     serving_ = nullptr;
     const kinds::ServingThread paused({});
     server.end_iteration();
+}
+
+void ServeScope::pause() noexcept {
+    serving_->pause();
+}
+
+void ServeScope::resume() noexcept {
+    serving_->resume();
 }
 
 JoinServeScope::JoinServeScope(const ServeScope& scope)

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <tensorpool/detail/saturating.hpp>
 #include <tensorpool/planned_arena.hpp>
 
 #include "events/timeline.hpp"
-#include "limits/budget_node.hpp"
 #include "plan/pool_requests.hpp"
 #include "plan/served_plan.hpp"
 
@@ -101,8 +99,7 @@ inline void report_blocks_in_use(const PlannedArenaOptions& options,
     events::report_misuse({.kind = events::MisuseKind::leak,
                            .size = static_cast<std::size_t>(bytes),
                            .owner = options.name},
-                          "planned arena '%s': destroyed with blocks of %s in use; expected "
-                          "none",
+                          "planned arena '%s': destroyed with blocks of %s in use; expected none",
                           options.name.c_str(), base::BytesText(bytes).c_str());
 }
 
@@ -368,8 +365,7 @@ public:
         if (requests_.note_free(p)) return pool_.deallocate(p);
         events::report_misuse(
             {.kind = events::MisuseKind::foreign_free, .pointer = p, .owner = options_.name},
-            "planned arena '%s': deallocate: %p is not a block in use of this "
-            "arena",
+            "planned arena '%s': deallocate: %p is not a block in use of this arena",
             options_.name.c_str(), p);
     }
 

@@ -2,7 +2,6 @@
 
 #include <boost/icl/split_interval_map.hpp>
 
-#include "base/lockable.hpp"
 #include "kinds/kinds.hpp"
 #include "plan/learned_plan.hpp"
 #include "plan/owned_planned_record.hpp"

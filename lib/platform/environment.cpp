@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/text.hpp"
-
 namespace tensorpool::platform {
 namespace {
 

@@ -1,7 +1,5 @@
-
 #include <algorithm>
 #include <cstdarg>
-#include <cstdio>
 #include <cstdlib>
 
 #include "platform/platform.hpp"

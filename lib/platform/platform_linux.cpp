@@ -4,10 +4,8 @@
 #include <link.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include <climits>
 #include <cstdlib>

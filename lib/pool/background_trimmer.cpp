@@ -187,7 +187,7 @@ std::uint64_t BackgroundTrimmer::look(std::uint64_t now_ns) noexcept {
     pool_list().visit([&](Pool& pool) {
         pages::Changes changes;
         {
-            const std::lock_guard guard(look_mutex_);
+            const std::lock_guard guard(mutex_);
             pause = std::min(pause, pool.look_in_background(moment, changes));
         }
         pool.report(changes);

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <mutex>
-
 #include <tensorpool/pool_options.hpp>
 
+#include "base/lockable.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/threads/own_thread.hpp"
 
@@ -12,11 +11,11 @@ inline namespace abi_2 {
 
 /// A background thread that returns unused memory of pools with `RetentionPolicy::background` while
 /// the program makes no calls to them. There is one trimmer per process, and it is never destroyed.
-/// Thread-safe.
+/// While a thread holds its lock, as around a fork, no pass over the pools begins. Thread-safe.
 ///
 /// No allocation and no free starts the thread. The C library makes both while it holds locks of
 /// its own, such as that of the list of threads, and starting a thread takes these locks.
-class BackgroundTrimmer {
+class BackgroundTrimmer : public base::Lockable {
 public:
     constexpr BackgroundTrimmer() noexcept = default;
 
@@ -53,9 +52,6 @@ public:
 
     /// Sets the handlers that take the locks of the trimmer and of the pool list around a fork.
     void watch_forks() noexcept;
-    /// While a thread holds this lock, as around a fork, no pass over the pools begins.
-    void lock() noexcept { look_mutex_.lock(); }
-    void unlock() noexcept { look_mutex_.unlock(); }
     /// Called in a child that was made without these handlers, and has no other thread.
     void forget_thread() noexcept;
 
@@ -84,7 +80,6 @@ private:
     // Set before the last pass over the pools, with a fence of all threads in between.
     std::atomic<bool> sleeps_ = false;
     platform::OwnThread thread_;  // accessed only by the thread that changes `state_`
-    std::mutex look_mutex_;       // held while a pool returns memory, so that no fork happens then
 };
 
 extern constinit base::NeverDestroyed<BackgroundTrimmer> the_background_trimmer;

@@ -31,18 +31,6 @@ detail::Pool& make_pool(const PoolOptions& options) {
     return *pool;
 }
 
-// The product, or the largest size, which no pool can serve, if the product overflows.
-std::size_t product_or_max(std::size_t count, std::size_t element_bytes) noexcept {
-    constexpr std::size_t max = std::numeric_limits<std::size_t>::max();
-    return element_bytes != 0 && count > max / element_bytes ? max : count * element_bytes;
-}
-
-PoolOptions options_with(std::size_t initial_capacity) {
-    PoolOptions options;
-    options.initial_capacity = initial_capacity;
-    return options;
-}
-
 // Ends a call that only exchanged magazines.
 void end_exchange(detail::Pool& pool, const pages::Changes& changes) noexcept {
     const bool has_changes = (changes.grown | changes.given_back) != 0;
@@ -80,7 +68,8 @@ detail::Pool& found(const MemoryPool& pool, detail::Pool* set_up, const void* bl
 
 }  // namespace
 
-MemoryPool::MemoryPool(std::size_t initial_capacity) : MemoryPool(options_with(initial_capacity)) {}
+MemoryPool::MemoryPool(std::size_t initial_capacity)
+    : MemoryPool(PoolOptions{.initial_capacity = initial_capacity}) {}
 
 MemoryPool::MemoryPool(const PoolOptions& options) : MemoryPool(0, &make_pool(options)) {
     place_ = detail::TablePlace(std::min(pool().parts().number(), detail::cached_pool_count));
@@ -134,7 +123,7 @@ void* MemoryPool::try_allocate_prefaulted(std::size_t bytes) noexcept {
 }
 
 void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) {
-    const std::size_t bytes = product_or_max(count, element_bytes);
+    const std::size_t bytes = detail::product(count, element_bytes);
     pages::SlowPath path;
     void* const block = pool().allocate_zeroed(bytes, path);
     if (block == nullptr && bytes != 0) throw pool().error_for(bytes, path);
@@ -144,7 +133,7 @@ void* MemoryPool::allocate_zeroed(std::size_t count, std::size_t element_bytes) 
 void* MemoryPool::try_allocate_zeroed(std::size_t count, std::size_t element_bytes) noexcept {
     detail::Pool* const pool = detail::PoolAccess::find(*this);
     pages::SlowPath path;
-    const std::size_t bytes = product_or_max(count, element_bytes);
+    const std::size_t bytes = detail::product(count, element_bytes);
     return pool == nullptr ? nullptr : pool->allocate_zeroed(bytes, path);
 }
 

@@ -14,23 +14,12 @@ namespace tensorpool::detail {
 inline namespace abi_2 {
 namespace {
 
-using events::write_entry;
 using kinds::Found;
 using kinds::PoolParts;
 using pages::Changes;
 using pages::PageEntry;
 using pages::SlowPath;
 using Magazines = blocks::BucketDepot::Magazines;
-
-// Cuts the name to the length that statistics can hold, without splitting a UTF-8 character.
-PoolOptions with_short_name(PoolOptions options) {
-    constexpr std::size_t max_length = sizeof PoolStatistics::name - 1;
-    std::size_t length = std::min(options.name.size(), max_length);
-    const auto continues = [&](std::size_t at) { return (options.name[at] & 0xC0) == 0x80; };
-    while (length != 0 && length < options.name.size() && continues(length)) --length;
-    options.name.resize(length);
-    return options;
-}
 
 // Without checks, an alignment that leads to whole pages states nothing.
 kinds::Stated stated_by(const PoolParts& pool, const FreedAs& freed) noexcept {
@@ -81,7 +70,8 @@ Pool* Pool::make(const PoolOptions& options) {
 }
 
 Pool* Pool::make(const PoolOptions& given, unsigned number) {
-    PoolOptions options = with_short_name(given);
+    PoolOptions options = given;
+    options.name = base::cut_utf8(given.name, sizeof PoolStatistics::name - 1);
     statistics::OwnedRecord<statistics::PoolRecord> record(
         options.name, [&options](statistics::PoolRecord& made) {
             made.limit_bytes.store(options.max_capacity, std::memory_order_relaxed);
@@ -208,10 +198,7 @@ void* Pool::allocate(Request request, SlowPath& path) noexcept {
     const bool is_met =
         ladder.climb(&kept, path.budget, retry) ||
         (request.bytes <= pages::max_large_bytes && ladder.gives_for(path.refusal) && retry());
-    if (is_met) {
-        write_entry(EntryKind::pressure, LimitKind::none, request.bytes, parts_.options.name);
-        report(PoolEvent::Kind::pressure, request.bytes, "");
-    }
+    if (is_met) report(PoolEvent::Kind::pressure, EntryKind::pressure, request.bytes);
     return block;
 }
 
@@ -350,14 +337,9 @@ void Pool::report(const Changes& changes) noexcept {
     if ((changes.grown | changes.given_back) == 0) return;
     parts_.counters.fold();
     events::record_capacity(parts_.id(), parts_.totals().capacity_bytes);
-    if (changes.grown != 0) {
-        write_entry(EntryKind::growth, LimitKind::none, changes.grown, parts_.options.name);
-        report(PoolEvent::Kind::growth, changes.grown, "");
-    }
-    if (changes.given_back != 0) {
-        write_entry(EntryKind::give_back, LimitKind::none, changes.given_back, parts_.options.name);
-        report(PoolEvent::Kind::give_back, changes.given_back, "");
-    }
+    if (changes.grown != 0) report(PoolEvent::Kind::growth, EntryKind::growth, changes.grown);
+    if (changes.given_back != 0)
+        report(PoolEvent::Kind::give_back, EntryKind::give_back, changes.given_back);
 }
 
 void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept {
@@ -365,12 +347,13 @@ void Pool::count_failure(std::size_t bytes, const pages::Refusal& refusal) noexc
     // Relaxed: a count that orders nothing.
     parts_.totals().failures[static_cast<unsigned>(limit)].fetch_add(1, std::memory_order_relaxed);
     parts_.counters.fold();
-    write_entry(events::refusal_kind(limit), limit, bytes, parts_.options.name);
-    report(PoolEvent::Kind::failure, bytes, refusal.limit);
+    report(PoolEvent::Kind::failure, events::refusal_kind(limit), bytes, limit, refusal.limit);
 }
 
 // A callback may use the pool; events that it causes call no callback.
-void Pool::report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept {
+void Pool::report(PoolEvent::Kind kind, EntryKind entry, std::size_t bytes, LimitKind limit_kind,
+                  const char* limit) noexcept {
+    events::write_entry(entry, limit_kind, bytes, parts_.options.name);
     if (!parts_.options.on_event || kinds::QuietEvents::exist()) return;
     const kinds::QuietEvents quiet;
     parts_.options.on_event({.kind = kind,

@@ -196,7 +196,8 @@ private:
     void* try_under_pressure(const kinds::Route& route, const Request& request,
                              pages::SlowPath& path) noexcept;
     void count_failure(std::size_t bytes, const pages::Refusal& refusal) noexcept;
-    void report(PoolEvent::Kind kind, std::size_t bytes, const char* limit) noexcept;
+    void report(PoolEvent::Kind kind, EntryKind entry, std::size_t bytes,
+                LimitKind limit_kind = LimitKind::none, const char* limit = "") noexcept;
 
     kinds::PoolParts parts_;
     OfferPace offer_pace_;

@@ -5,7 +5,6 @@
 
 #include <tensorpool/metrics.hpp>
 
-#include "base/report_text.hpp"
 #include "read/record_text.hpp"
 
 namespace tensorpool::read {

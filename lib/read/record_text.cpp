@@ -5,7 +5,6 @@
 
 #include <tensorpool/timeline.hpp>
 
-#include "base/report_text.hpp"
 #include "base/text.hpp"
 
 namespace tensorpool {

@@ -1,20 +1,12 @@
 #pragma once
 
+#include "base/report_text.hpp"
 #include "statistics/records/record_table.hpp"
 
 /// The texts of records, whatever their kind.
 namespace tensorpool::read {
 
-/// Formats `[item,item]`, with the items that `json_of` returns.
-template <class Items, class JsonOf>
-std::string json_list(const Items& items, JsonOf json_of) {
-    std::string out = "[";
-    for (const auto& item : items) {
-        if (out.size() > 1) out += ',';
-        out += json_of(item);
-    }
-    return out + ']';
-}
+using base::json_list;
 
 std::string json_of(const statistics::RecordTable& table, const RecordGroup::Record& record);
 /// Returns a report for people: a headline, then a line for each value that is not 0.

@@ -2,7 +2,6 @@
 
 #include <cstring>
 #include <map>
-#include <optional>
 
 #include <tensorpool/stash.hpp>
 

@@ -1,4 +1,3 @@
-#include "base/report_text.hpp"
 #include "read/record_text.hpp"
 #include "snapshot/typed_records.hpp"
 #include "statistics/sums/steady_sources.hpp"

@@ -3,7 +3,6 @@
 #include <tensorpool/context_statistics.hpp>
 #include <tensorpool/snapshot.hpp>
 
-#include "base/report_text.hpp"
 #include "base/text.hpp"
 #include "read/record_text.hpp"
 #include "snapshot/typed_records.hpp"
@@ -47,12 +46,9 @@ std::string head_of(const ProcessSnapshot& snapshot) {
            member("consistent", snapshot.consistent ? "true" : "false");
 }
 
-using snapshots::record_of;
-using snapshots::table_of;
-
 template <class Statistics>
 std::string json(const Statistics& one) {
-    return read::json_of(table_of<Statistics>(), record_of(one));
+    return read::json_of(snapshots::table_of<Statistics>(), snapshots::record_of(one));
 }
 template <class Statistics>
 std::string text(const Statistics& one) {

@@ -1,11 +1,5 @@
 #include <tensorpool/live_trace.hpp>
 
-#include <algorithm>
-#include <utility>
-
-#include "platform/cycle_counter.hpp"
-#include "platform/process/processes.hpp"
-#include "platform/threads/own_thread.hpp"
 #include "trace/ring_view.hpp"
 #include "trace/trace_file.hpp"
 

@@ -1,20 +1,11 @@
 #pragma once
 
-#include <cstdlib>
-#include <cstring>
-
 #include <tensorpool/holder_request.hpp>
 
 #include "arena/arena_state.hpp"
 #include "arena/scratch/scratch_state.hpp"
-#include "base/never_destroyed.hpp"
-#include "blocks/thread_registry.hpp"
-#include "platform/environment.hpp"
-#include "platform/process/fork_handlers.hpp"
-#include "platform/tools/memory_tools.hpp"
 #include "pool/background_trimmer.hpp"
 #include "pool/pool.hpp"
-#include "statistics/records/record_values.hpp"
 #include "trace/ring_writer.hpp"
 
 namespace tensorpool::trace {

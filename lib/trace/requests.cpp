@@ -1,11 +1,8 @@
 #include <tensorpool/holder_request.hpp>
 
-#include <utility>
-
 #include <tensorpool/profile_request.hpp>
 #include <tensorpool/trim_request.hpp>
 
-#include "platform/process/processes.hpp"
 #include "trace/recorder.hpp"
 #include "trace/ring_view.hpp"
 

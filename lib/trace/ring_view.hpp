@@ -1,12 +1,7 @@
 #pragma once
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
-#include <tensorpool/statistics_reader.hpp>
-
-#include "platform/files/observed_file.hpp"
 #include "platform/threads/own_thread.hpp"
 #include "read/segment_problem.hpp"
 #include "trace/ring_layout.hpp"

@@ -5,7 +5,6 @@
 #include <tensorpool/export.hpp>
 
 #include "base/random_distance.hpp"
-#include "platform/cycle_counter.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "trace/trace_file.hpp"
 

@@ -243,6 +243,65 @@ TEST(ServeScope, TheInnermostScopeServes) {
     EXPECT_EQ(inner.statistics().served, 1U);
 }
 
+TEST(ServeScope, WhilePausedThePoolServesAndTheIterationGoesOn) {
+    PlannedArena arena;
+    iterate(arena);
+    ServeScope serve(arena);
+    step(2);
+    serve.pause();
+    serve.pause();
+    step();
+    serve.resume();
+    serve.resume();
+    step(2);
+    EXPECT_EQ(arena.statistics().served, 4U);
+    EXPECT_EQ(arena.statistics().from_pool, 4U) << "of the iteration that learned";
+}
+
+TEST(ServeScope, APausedScopeGoesOnAndEndsOnAnotherThread) {
+    PlannedArena arena;
+    iterate(arena);
+    auto serve = std::make_unique<ServeScope>(arena);
+    step(2);
+    serve->pause();
+    std::thread([&] {
+        serve->resume();
+        step(2);
+        serve->pause();
+    }).join();
+    EXPECT_EQ(arena.statistics().served, 4U);
+    std::thread([&] {
+        serve = nullptr;
+        step();
+    }).join();
+    step();
+    EXPECT_EQ(arena.statistics().served, 4U);
+    EXPECT_EQ(arena.statistics().iterations, 2U);
+    iterate(arena);
+    EXPECT_EQ(arena.statistics().served, 8U);
+}
+
+TEST(ServeScope, ScopesThatPauseAlternate) {
+    PlannedArena first;
+    PlannedArena second;
+    iterate(first);
+    iterate(second, 2, 2 * mib);
+    ServeScope serve_first(first);
+    serve_first.pause();
+    ServeScope serve_second(second);
+    serve_second.pause();
+    for (int turn = 0; turn != 2; ++turn) {
+        serve_first.resume();
+        step(2);
+        serve_first.pause();
+        serve_second.resume();
+        step(1, 2 * mib);
+        serve_second.pause();
+    }
+    EXPECT_EQ(first.statistics().served, 4U);
+    EXPECT_EQ(second.statistics().served, 2U);
+}
+
 TEST(ServeScope, ThePlanTakesTheMemoryOfTheLearnedIteration) {
     pool().trim();
     const std::size_t before = pool().get_total_capacity();

@@ -1,8 +1,6 @@
 #include "adaptors/python/context_blocks.hpp"
 #include "adaptors/python/module_part.hpp"
 
-#include <memory>
-
 #include <tensorpool/budget.hpp>
 
 namespace tensorpool::python {
@@ -25,7 +23,6 @@ py::tuple limits_of(const Budget& budget) {
 
 // Holders may be asked, on this thread.
 void set_limits(Budget& budget, std::size_t hard, std::size_t soft) {
-    const py::gil_scoped_release release;
     budget.set_limits({.soft = soft, .hard = hard});
 }
 
@@ -70,7 +67,7 @@ const ModulePart part([](py::module_& module) {
         .def(py::init(&make_budget))
         .def("in_use", &Budget::in_use)
         .def("limits", &limits_of)
-        .def("set_limits", &set_limits)
+        .def("set_limits", &set_limits, Unlocked())
         .def("statistics_json",
              [](const Budget& budget) { return py::bytes(to_json(budget.statistics())); });
     py::class_<OpenBudget, OpenBlock, std::shared_ptr<OpenBudget>>(module, "OpenBudget");

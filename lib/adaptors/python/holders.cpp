@@ -30,18 +30,14 @@ PyObject* finder = nullptr;
 // The request to answer; 0: none. Relaxed, because a request has no other data.
 constinit std::atomic<std::uint64_t> wanted = 0;
 
-std::string find_holders() {
-    const auto find = py::reinterpret_borrow<py::object>(finder);
-    return find().cast<std::string>();
-}
-
 // Runs on the main thread, at a safe point of the interpreter. Exceptions that end the program, as
 // by Ctrl-C, are raised in it. An error of the search is none of the program's.
 int answer_wanted(void*) noexcept {
     const std::uint64_t request = wanted.exchange(0, std::memory_order_relaxed);
     if (request == 0 || finder == nullptr) return 0;
     try {
-        answer_holders(request, find_holders());
+        const auto find = py::reinterpret_borrow<py::object>(finder);
+        answer_holders(request, find().cast<std::string>());
         return 0;
     } catch (py::error_already_set& error) {
         if (!error.matches(PyExc_Exception)) {
@@ -73,7 +69,6 @@ void answer_holders_by(const py::function& find) {
 
 /// Stops answering, before the interpreter ends.
 void stop_answering_holders() {
-    const py::gil_scoped_release release;
     set_holder_handler(nullptr);
 }
 
@@ -315,7 +310,7 @@ py::object position_in(const py::handle& container, const py::handle& object) {
 
 const ModulePart part([](py::module_& module) {
     module.def("answer_holders_by", answer_holders_by);
-    module.def("stop_answering_holders", stop_answering_holders);
+    module.def("stop_answering_holders", stop_answering_holders, Unlocked());
     module.def("variables_of", variables_of);
     module.def("find_arrays", find_arrays);
     module.def("find_referrers", find_referrers);

@@ -23,17 +23,11 @@ py::bytes snapshot_json() {
 }
 
 std::size_t trim() {
-    const py::gil_scoped_release release;
     return get_global_memory_pool().trim();
 }
 
 void set_limit(std::size_t bytes) {
-    const py::gil_scoped_release release;
     get_global_memory_pool().set_max_capacity(bytes);
-}
-
-std::size_t limit() {
-    return get_global_memory_pool().max_capacity();
 }
 
 }  // namespace
@@ -42,9 +36,9 @@ PYBIND11_MODULE(_tensorpool, module) {
     module.doc() = "Internal module of the package tensorpool; use the package.";
     module.def("snapshot_json", snapshot_json);
     module.def("mark_timeline", [](const std::string& text) { mark_timeline(text); });
-    module.def("trim", trim);
-    module.def("limit", limit);
-    module.def("set_limit", set_limit);
+    module.def("trim", trim, Unlocked());
+    module.def("limit", [] { return get_global_memory_pool().max_capacity(); });
+    module.def("set_limit", set_limit, Unlocked());
     add_context_blocks(module);
     ModulePart::add_all(module);
 }

@@ -6,6 +6,9 @@
 
 namespace tensorpool::python {
 
+/// Makes a function of the module run without the interpreter's lock.
+using Unlocked = pybind11::call_guard<pybind11::gil_scoped_release>;
+
 /// A part of the extension module. Each source that adds functions and classes has one object, so
 /// that the module contains the parts of all sources that are linked.
 class ModulePart {

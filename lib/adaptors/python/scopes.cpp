@@ -1,9 +1,7 @@
 #include "adaptors/python/context_blocks.hpp"
 #include "adaptors/python/module_part.hpp"
 
-#include <memory>
 #include <optional>
-#include <string>
 
 #include <tensorpool/statistics_scope.hpp>
 

@@ -4,9 +4,6 @@
 
 #include "arena/scratch/scratch_state.hpp"
 #include "base/report_text.hpp"
-#include "events/misuse.hpp"
-#include "events/recorder_hooks.hpp"
-#include "platform/tools/memory_tools.hpp"
 
 namespace tensorpool {
 
@@ -153,16 +150,14 @@ using base::add_line;
 using base::BytesText;
 
 std::string to_json(const ScratchReport& report) {
-    std::string out;
-    for (const OperatorScratch& one : report.operators) {
-        if (!out.empty()) out += ',';
-        out += "{\"name\":" + base::quoted(one.name.c_str()) +
+    const auto json_of = [](const OperatorScratch& one) {
+        return "{\"name\":" + base::quoted(one.name.c_str()) +
                ",\"calls\":" + std::to_string(one.calls) +
                ",\"peak_bytes\":" + std::to_string(one.peak_bytes) +
                ",\"growths\":" + std::to_string(one.growths) +
                ",\"grown_bytes\":" + std::to_string(one.grown_bytes) + '}';
-    }
-    return "{\"operators\":[" + out + "]}";
+    };
+    return "{\"operators\":" + base::json_list(report.operators, json_of) + '}';
 }
 
 std::string to_text(const ScratchReport& report) {

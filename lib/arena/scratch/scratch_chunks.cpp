@@ -1,7 +1,5 @@
 #include "arena/scratch/scratch_state.hpp"
 
-#include "platform/tools/memory_tools.hpp"
-
 namespace tensorpool::arena {
 namespace {
 

@@ -4,10 +4,7 @@
 
 #include "events/report_at_exit.hpp"
 #include "events/timeline.hpp"
-#include "platform/environment.hpp"
 #include "platform/process/fork_handlers.hpp"
-#include "platform/tools/memory_tools.hpp"
-#include "statistics/records/record_values.hpp"
 
 namespace tensorpool {
 namespace arena {

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <algorithm>
 #include <iterator>
-#include <thread>
 #include <unordered_map>
 
 #include <tensorpool/scratch.hpp>
@@ -11,9 +9,6 @@
 #include "arena/arena_memory.hpp"
 #include "arena/checked_blocks.hpp"
 #include "arena/release_history.hpp"
-#include "base/never_destroyed.hpp"
-#include "base/registry.hpp"
-#include "events/misuse.hpp"
 #include "events/recorder_hooks.hpp"
 
 namespace tensorpool::detail {

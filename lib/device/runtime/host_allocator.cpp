@@ -144,8 +144,7 @@ struct HostBlocks {
         if (found == in_use.end()) {
             events::stop_at_misuse(
                 {.kind = events::MisuseKind::foreign_free, .pointer = memory, .owner = "host"},
-                "deallocate: no block in use of the host allocator of %s begins "
-                "at %p",
+                "deallocate: no block in use of the host allocator of %s begins at %p",
                 to_string(device).c_str(), memory);
         }
         Block& block = *found->second;

@@ -291,8 +291,6 @@ void check_device(Device device);
 /// at a time, so that two threads whose objects request each other's types cannot deadlock.
 class ObjectTable {
 public:
-    using Recipe = Runtime::ObjectRecipe;
-
     ~ObjectTable() { end(); }
 
     /// Returns the object of this type, or nullptr if none was made yet.
@@ -306,7 +304,7 @@ public:
     }
     /// Returns the object of this type and makes it if needed. Throws what the factory throws,
     /// std::logic_error if the calling thread is already making this type, and std::bad_alloc.
-    void* make(Runtime& runtime, const Recipe& recipe) {
+    void* make(Runtime& runtime, const Runtime::ObjectRecipe& recipe) {
         const std::lock_guard guard(making_);
         if (void* const made = find(*recipe.type)) return made;
         check_not_under_way(*recipe.type);

@@ -124,13 +124,7 @@ uint64_t tensorpool_mapped_file_size(const tensorpool_mapped_file* file) {
 
 tensorpool_status tensorpool_mapped_file_copy(const tensorpool_mapped_file* file, uint64_t offset,
                                               void* to, size_t bytes) {
-    return guarded([&] {
-        const MappedFile& from = to_file(file);
-        if (to == nullptr && bytes != 0) {
-            refuse_null("to", (std::to_string(bytes) + " B").c_str());
-        }
-        from.copy_to(offset, {static_cast<std::byte*>(to), bytes});
-    });
+    return guarded([&] { to_file(file).copy_to(offset, to_buffer(to, bytes, "to")); });
 }
 
 tensorpool_advised tensorpool_mapped_file_prefetch(const tensorpool_mapped_file* file, int32_t when,

@@ -123,8 +123,7 @@ public:
         if (values) return values;
         throw HyperparameterError(
             file() + ": " + name_of(parameter) +
-            " is not a whole number; expected one, or an array with one for each "
-            "layer");
+            " is not a whole number; expected one, or an array with one for each layer");
     }
     const std::string& file() const override { return file_.name(); }
 

@@ -6,7 +6,6 @@
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
 #include "pages/record_arena.hpp"
-#include "pages/span.hpp"
 
 namespace tensorpool::pages {
 

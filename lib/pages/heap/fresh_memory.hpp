@@ -2,7 +2,6 @@
 
 #include "pages/address_space.hpp"
 #include "pages/heap/page_request.hpp"
-#include "pages/span.hpp"
 
 namespace tensorpool::pages {
 

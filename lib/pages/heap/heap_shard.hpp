@@ -63,10 +63,6 @@ inline Span* extent_to_give(ExtentBins& hot, std::size_t pages) noexcept {
     return enough != nullptr ? enough : hot.largest();
 }
 
-constexpr std::size_t bytes_of(PageCount pages) noexcept {
-    return pages * page_bytes;
-}
-
 /// The pages of one pool that one shard borrowed. Commits, divides and gives back. Each function
 /// takes the shard's lock itself. Thread-safe; where a comment says GROWTH, the caller holds
 /// `HeapCommon::growth`.

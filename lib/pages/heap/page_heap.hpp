@@ -2,7 +2,6 @@
 
 #include <thread>
 
-#include "base/block_sizes.hpp"
 #include "pages/heap/heap_shard.hpp"
 #include "pages/large_sizes.hpp"
 

@@ -12,18 +12,10 @@ from ._sizes import bytes_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Any, Dict, Iterator, List, Optional, Type, Union
+    from typing import Any, Dict, Iterator, Optional, Type, Union
 
 _loops: Dict[str, "Planned"] = {}
 _loops_lock = threading.Lock()
-_of_thread = threading.local()
-
-
-def _open_loops() -> List["Planned"]:
-    """Returns the loops whose iterations the calling thread has begun, the innermost last."""
-    if not hasattr(_of_thread, "loops"):
-        _of_thread.loops = []
-    return _of_thread.loops
 
 
 class Planned:
@@ -35,6 +27,7 @@ class Planned:
         self._min_bytes = _tensorpool.default_min_bytes
         self._used = threading.Lock()  # held during an iteration, and by `save` and `load`
         self._thread: Optional[threading.Thread] = None  # that began the iteration
+        self._block: Any = None  # of the iteration
 
     @property
     def statistics(self) -> Dict[str, Any]:
@@ -54,11 +47,11 @@ class Planned:
         self._take("begin")
         try:
             self._loop.begin(self._min_bytes)
+            self._block = _tensorpool.enter_served(self, self._loop)
         except BaseException:
-            self._used.release()
+            self._end()
             raise
         self._thread = threading.current_thread()
-        _open_loops().append(self)
         return self
 
     def __exit__(
@@ -68,28 +61,16 @@ class Planned:
         traceback: Optional[TracebackType],
     ) -> None:
         here = threading.current_thread()
-        if self._thread is None and kind is not None:
-            return  # it ended with that of a loop around it, whose error leaves the block
         if self._thread is not here:
-            began = (
-                "none has begun, or it ended with that of a loop around it"
-                if self._thread is None
-                else f"it began on {self._thread.name!r}"
-            )
+            began = "none has begun" if self._thread is None else f"it began on {self._thread.name!r}"
             raise RuntimeError(
                 f"tensorpool: planned {self.name!r}: an iteration ends on thread {here.name!r}, but "
                 f"{began}; expected the same thread"
             )
-        loops = _open_loops()
-        later = loops[loops.index(self) + 1 :]
-        while self in loops:
-            loops.pop()._end()
-        if later and kind is None:  # an exception that leaves the block takes precedence
-            raise RuntimeError(
-                f"tensorpool: planned {self.name!r}: an iteration ends before that of "
-                f"{later[-1].name!r}, which began later and has ended with it; expected the reverse "
-                "order"
-            )
+        try:
+            self._block.leave()
+        finally:
+            self._end()
 
     def _end(self) -> None:
         try:
@@ -104,11 +85,11 @@ class Planned:
         what it allocates in the `with` block is served from the same plan. It helps only if the
         order of requests, across the threads, is the same in each iteration. Raises RuntimeError if
         no iteration is under way; the iteration must outlast the `with` block."""
-        joined = _tensorpool.JoinedLoop(self._loop)
+        block = _tensorpool.enter_served(self, self._loop)
         try:
             yield
         finally:
-            joined.end()
+            block.leave()
 
     def save(self, path: str) -> None:
         """Writes the plan to a file. Raises RuntimeError if there is none or the file cannot be
@@ -147,6 +128,12 @@ def planned(name: str, min_bytes: Union[int, str, None] = None) -> Planned:
     `tensorpool run`. `min_bytes`, such as 2**20 or "1MiB", raises that threshold. Other threads
     stay with the pool, unless they use `join`. Raises ValueError if `min_bytes` is too small, and
     NotImplementedError if tensorpool was built without its component `planning`.
+
+    An iteration, and the `with` block of `join`, belongs to its context (contextvars), like the
+    block of a `budget`: other tasks of the thread stay with the pool. Iterations of different loops
+    may end in any order, each on the thread on which it began. For what others than NumPy allocate,
+    the thread is where it was when it last entered or left a block, or made or freed an array of
+    NumPy's.
     """
     if not isinstance(name, str):
         raise TypeError(f"tensorpool: planned: name is {name!r}, expected a str")

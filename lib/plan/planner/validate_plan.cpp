@@ -1,4 +1,3 @@
-#include <bit>
 #include <iterator>
 #include <map>
 #include <stdexcept>

@@ -1,6 +1,4 @@
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "platform/files/file_pages.hpp"
 #include "platform/files/input_file.hpp"

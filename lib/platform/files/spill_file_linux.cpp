@@ -1,11 +1,9 @@
 #include "platform/files/spill_file.hpp"
 
-#include <fcntl.h>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <sys/vfs.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>

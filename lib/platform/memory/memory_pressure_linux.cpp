@@ -1,10 +1,6 @@
 #include "platform/memory/memory_limits_linux.hpp"
 
-#include <fcntl.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cstdio>
 
 #include "platform/memory/control_groups_linux.hpp"
 

@@ -1,7 +1,6 @@
 #include "platform/memory/numa_policy.hpp"
 
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <climits>
 

@@ -1,8 +1,6 @@
-#include <fcntl.h>
 #include <linux/userfaultfd.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "platform/files/system_files_linux.hpp"
 #include "platform/memory/page_faults.hpp"

@@ -1,15 +1,10 @@
 // Memory that other processes may read: a memfd (memfd_create(2)), or a file if a folder is given.
 
-#include <fcntl.h>
 #include <sys/auxv.h>
 #include <sys/file.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include <cerrno>
-#include <cstdio>
 #include <utility>
 
 #include "platform/files/system_files_linux.hpp"

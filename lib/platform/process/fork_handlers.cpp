@@ -1,7 +1,5 @@
 #include "platform/process/fork_handlers.hpp"
 
-#include <pthread.h>
-
 #include "base/never_destroyed.hpp"
 #include "platform/system_calls.hpp"
 

@@ -1,7 +1,5 @@
 #include "platform/process/next_function_linux.hpp"
 
-#include <dlfcn.h>
-
 namespace tensorpool::platform {
 
 void* next_function(const char* name) noexcept {

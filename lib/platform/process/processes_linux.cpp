@@ -3,10 +3,8 @@
 
 #include "platform/process/processes.hpp"
 
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <climits>
 

@@ -17,9 +17,8 @@ struct OwnThread {
 /// The priority of a thread: the lowest, or that of the thread that starts it.
 enum class Priority : bool { lowest, same };
 /// Starts a thread with this name (at most 15 characters). It handles no signals and is not
-/// cancelled. Returns an empty handle if the system refuses or does not support
-/// this. The C library may call `malloc` for the thread, so the caller must hold no lock that
-/// `malloc` may take.
+/// cancelled. Returns an empty handle if the system refuses or does not support this. The C library
+/// may call `malloc` for the thread, so the caller must hold no lock that `malloc` may take.
 [[nodiscard]] OwnThread start_own_thread(const char* name, void (*run)(),
                                          Priority priority = Priority::lowest) noexcept;
 /// Waits for the end of the thread. REQUIRES: it is not the calling thread.

@@ -1,5 +1,4 @@
 #include <linux/futex.h>
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>

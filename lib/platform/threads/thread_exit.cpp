@@ -1,5 +1,3 @@
-#include <pthread.h>
-
 #include <array>
 
 #include "platform/platform.hpp"

@@ -28,7 +28,6 @@ std::unique_ptr<Stash> make_stash(std::uintptr_t address, std::size_t bytes,
 }
 
 void restore_to(Stash& stash, std::uintptr_t address, std::size_t bytes) {
-    const py::gil_scoped_release release;
     stash.restore_to(memory_at(address, bytes));
 }
 
@@ -46,25 +45,9 @@ std::unique_ptr<Map> make_map(const std::string& name, Budget* budget, std::size
 }
 
 void put(Map& map, std::uint64_t key, std::uintptr_t address, std::size_t bytes) {
-    const py::gil_scoped_release release;
     PooledAllocation tensor(map.pool(), bytes);
     if (bytes != 0) std::memcpy(tensor.get(), reinterpret_cast<const void*>(address), bytes);
     map.put(key, std::move(tensor));
-}
-
-StashedTensor get(Map& map, std::uint64_t key) {
-    const py::gil_scoped_release release;
-    return map.get(key);
-}
-
-StashedTensorView read(Map& map, std::uint64_t key) {
-    const py::gil_scoped_release release;
-    return map.read(key);
-}
-
-bool erase(Map& map, std::uint64_t key) {
-    const py::gil_scoped_release release;
-    return map.erase(key);
 }
 
 /// Adds a class of pinned tensors, whose memory Python reads as a buffer.
@@ -100,7 +83,7 @@ py::dict statistics_of(const Map& map) {
 const ModulePart part([](py::module_& module) {
     py::class_<Stash>(module, "Stash")
         .def(py::init(&make_stash))
-        .def("restore_to", &restore_to)
+        .def("restore_to", &restore_to, Unlocked())
         .def("__bool__", [](const Stash& stash) { return static_cast<bool>(stash); })
         .def("prefetch", &Stash::prefetch)
         .def("bytes_at_rest", &Stash::bytes_at_rest);
@@ -108,10 +91,10 @@ const ModulePart part([](py::module_& module) {
     add_pinned<StashedTensorView>(module, "StashedTensorView");
     py::class_<Map>(module, "StashedMap")
         .def(py::init(&make_map))
-        .def("put", &put)
-        .def("get", &get)
-        .def("read", &read)
-        .def("erase", &erase)
+        .def("put", &put, Unlocked())
+        .def("get", &Map::get, Unlocked())
+        .def("read", &Map::read, Unlocked())
+        .def("erase", &Map::erase, Unlocked())
         .def("prefetch", &Map::prefetch)
         .def("statistics", &statistics_of)
         .def("last_failure", [](const Map& map) { return py::bytes(map.last_failure()); });

@@ -89,8 +89,7 @@ void freeze(const PooledAllocation& block, const FreezeOptions& options) {
     const HeldBlock& held = block.held();
     if (held.address == nullptr) {
         throw std::invalid_argument(
-            "tensorpool: freeze: the handle owns nothing; expected a block "
-            "of a pool");
+            "tensorpool: freeze: the handle owns nothing; expected a block of a pool");
     }
     if (!held.owner.is_pool()) {
         refuse(options, held.address,

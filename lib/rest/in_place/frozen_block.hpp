@@ -1,7 +1,5 @@
 #pragma once
 
-#include <cstring>
-
 #include <boost/intrusive/set.hpp>
 
 #include "limits/commit_budget.hpp"

@@ -5,16 +5,12 @@
 namespace tensorpool::statistics {
 namespace {
 
-std::uint64_t difference(std::uint64_t a, std::uint64_t b) noexcept {
-    return a - std::min(a, b);
-}
-
 std::uint64_t result_of(Rule::Op op, std::uint64_t to, std::uint64_t from) noexcept {
     switch (op) {
         case Rule::plus:
             return to + from;
         case Rule::minus:
-            return difference(to, from);
+            return above(to, from);
         case Rule::minus_modulo:
             return to - from;
         case Rule::at_most:
@@ -30,7 +26,7 @@ std::uint64_t result_of(Rule::Op op, std::uint64_t to, std::uint64_t from) noexc
         case Rule::divide:
             return to / std::max<std::uint64_t>(from, 1);
         case Rule::age:
-            return to == 0 ? 0 : difference(platform::monotonic_clock_ns(), to);
+            return to == 0 ? 0 : above(platform::monotonic_clock_ns(), to);
     }
     return to;
 }

@@ -8,6 +8,11 @@
 
 namespace tensorpool::statistics {
 
+/// Returns `a - b`, or 0 if `b` is larger.
+constexpr std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
+    return a > b ? a - b : 0;
+}
+
 /// When a word is read: see Field::is_first.
 enum class Reading : std::uint8_t { first, second };
 

@@ -6,6 +6,7 @@
 
 #include "base/block_sizes.hpp"
 #include "base/never_destroyed.hpp"
+#include "base/registry.hpp"
 
 namespace tensorpool::statistics {
 
@@ -210,16 +211,13 @@ void CountersOfThread::add(CountersLink& link, const detail::ThreadCounters& cou
     settled.subtract(before);
     link.counters = &counters;
     link.series = series;
-    link.previous = nullptr;
-    link.next = std::exchange(links, &link);
-    if (link.next != nullptr) link.next->previous = &link;
+    base::link_in_front(links, link);
     link.owner.store(this, std::memory_order_release);
 }
 
 void CountersOfThread::remove(CountersLink& link) noexcept {
     settled.add(*link.counters, link.series);
-    (link.previous != nullptr ? link.previous->next : links) = link.next;
-    if (link.next != nullptr) link.next->previous = link.previous;
+    base::unlink(links, link);
     link.owner.store(nullptr, std::memory_order_release);
 }
 

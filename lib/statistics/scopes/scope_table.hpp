@@ -19,8 +19,7 @@ struct alignas(64) ScopeRecord {
     Counter allocated_bytes;
     Counter deallocated_bytes;
     Counter peak_bytes;    // the highest net growth within one of them
-    Counter out_of_order;  // scopes that ended before one that began inside them, or on another
-                           // thread
+    Counter out_of_order;  // scopes that ended before one inside them, or on another thread
 
     using Statistics = ScopeStatistics;
     static const RecordKind layout;

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <new>
-
 #include "statistics/segment/segment.hpp"
 #include "statistics/segment/slab_list.hpp"
 

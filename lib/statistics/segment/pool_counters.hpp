@@ -2,9 +2,6 @@
 
 #include <iterator>
 
-#include <tensorpool/statistics.hpp>
-
-#include "base/block_sizes.hpp"
 #include "statistics/scopes/counters_of_thread.hpp"
 #include "statistics/segment/owned_record.hpp"
 #include "statistics/sums/pool_statistics.hpp"
@@ -145,7 +142,7 @@ public:
             }
             allocated += read(thread.large.allocated_bytes);
         });
-        return allocated > freed ? allocated - freed : 0;
+        return above(allocated, freed);
     }
     std::uint64_t allocations() const noexcept {
         return sum_of(&detail::BucketCounters::allocations, &detail::LargeCounters::allocations);

@@ -31,8 +31,7 @@ struct alignas(64) PoolTotals {
     // Written by atomic addition under each bucket's lock. Finer sizes count under the bucket that
     // would serve the same requests.
     Counter bucket_capacity_bytes[detail::bucket_count];
-    Counter bucket_out_bytes[detail::bucket_count];  // not in the spans of the bucket: in use,
-                                                     // parked or in the depot
+    Counter bucket_out_bytes[detail::bucket_count];  // in use, parked or in the depot
     Counter trimmable_span_bytes;
     // Written when the pool is created: the retention policy.
     Counter retain_bytes;

@@ -8,12 +8,7 @@ namespace tensorpool::statistics {
 namespace {
 
 using base::read;
-
-constinit base::NeverDestroyed<Segment> the_segment;
-
-void write(Counter& counter, std::uint64_t value) noexcept {
-    counter.store(value, std::memory_order_relaxed);
-}
+using base::write;
 
 Counter* as_counters(SegmentHeader& header, std::size_t offset) noexcept {
     return reinterpret_cast<Counter*>(reinterpret_cast<std::byte*>(&header) + offset);
@@ -198,15 +193,12 @@ void write_used(SegmentHeader& header) noexcept {
 }  // namespace
 
 void store_text(std::span<Counter> to, std::string_view text) noexcept {
-    std::size_t length = std::min(text.size(), to.size_bytes() - 1);
-    // The text is cut before a UTF-8 character that does not fit as a whole.
-    while (length != 0 && length < text.size() && (text[length] & 0xC0) == 0x80) --length;
-    text = text.substr(0, length);
+    text = base::cut_utf8(text, to.size_bytes() - 1);
     for (Counter& counter : to) {
         std::uint64_t word = 0;
         std::memcpy(&word, text.data(), std::min(text.size(), sizeof word));
         text.remove_prefix(std::min(text.size(), sizeof word));
-        counter.store(word, std::memory_order_relaxed);
+        write(counter, word);
     }
 }
 
@@ -229,7 +221,7 @@ bool has_pages(void* begin, std::size_t bytes) noexcept {
 }
 
 Segment& segment() noexcept {
-    return the_segment.get();
+    return base::the_only<Segment>.get();
 }
 
 const Region& SegmentHeader::find_region(const RecordKind& kind) const noexcept {

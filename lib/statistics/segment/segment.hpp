@@ -180,16 +180,14 @@ private:
                                            &CountersRecord::layout, &FrameNameRecord::layout,
                                            &SiteRecord::layout};
     std::atomic<std::size_t> kind_count_ = first_kind_count;
-    std::atomic<SegmentHeader*> base_ = nullptr;  // stored with release when the segment is
-                                                  // complete
+    std::atomic<SegmentHeader*> base_ = nullptr;  // release: the segment is complete
     std::atomic<std::uint64_t> last_id_ = 0;      // relaxed: the numbers only have to differ
     // Guarded by mutex_:
     SegmentMemory memory_;
     // 1 + the index of the first free record; 0 means none. Of kinds whose free records are not
     // linked: no used record with a lower number is free.
     std::uint64_t first_free_[max_kinds] = {};
-    std::uint64_t left_out_[max_kinds] = {};  // includes objects from before the segment was
-                                              // created
+    std::uint64_t left_out_[max_kinds] = {};  // also before the segment was created
     platform::SharedMemory of_child_;         // during a fork
     std::uint64_t forking_thread_ = 0;
 };
@@ -205,7 +203,5 @@ void describe_layout(SegmentHeader& header, std::size_t bytes = segment_bytes) n
 /// is no room for them.
 void describe_kind(SegmentHeader& header, const RecordKind& kind,
                    std::size_t bytes = segment_bytes) noexcept;
-
-// Functions for all kinds of records ------------------------------------------------------------
 
 }  // namespace tensorpool::statistics

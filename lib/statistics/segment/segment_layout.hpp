@@ -79,8 +79,7 @@ struct RecordKind {
     std::uint16_t name = none;    // a Name
     std::uint16_t next = none;    // links the free records, so that no search is needed
     std::uint16_t thread = none;  // the number of a thread, which changes in the child of a fork
-    std::uint16_t folded = none;  // words from here on are summed into `other` for objects without
-                                  // a record
+    std::uint16_t folded = none;  // from this word on, objects without a record add to `other`
     bool is_part = false;         // of records of another kind, which a fork copies later
     const RecordTable* table = nullptr;
     // Returns which words are copied before all others when a process forks. nullptr: those that
@@ -120,8 +119,7 @@ struct alignas(64) PoolRecord {
     Name name;
     Counter limit_bytes;  // 0 means no limit
     PoolTotals totals;
-    detail::ThreadCounters shared;  // of threads without counters of their own; the writer holds a
-                                    // lock
+    detail::ThreadCounters shared;  // of threads without counters of their own; under a lock
     // Sums of the threads whose counters have no record. Updated from time to time, for readers in
     // other processes only; the process itself reads the counters.
     detail::ThreadCounters left_out;

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <mutex>
 #include <new>
 #include <utility>
 
+#include "base/lockable.hpp"
 #include "platform/platform.hpp"
 
 namespace tensorpool::statistics {
@@ -13,7 +13,7 @@ namespace tensorpool::statistics {
 /// reused for another type. Late accesses to its mutex or owner are therefore harmless. `T` has a
 /// member `T* next_free`. Thread-safe.
 template <class T>
-class SlabList {
+class SlabList : public base::Lockable {
 public:
     constexpr SlabList() noexcept = default;
 
@@ -32,9 +32,6 @@ public:
         record.next_free = std::exchange(free_, &record);
     }
 
-    void lock() noexcept { mutex_.lock(); }
-    void unlock() noexcept { mutex_.unlock(); }
-
 private:
     // Memory that is not used yet is not touched.
     static constexpr std::size_t slab_bytes = std::size_t{64} << 10;
@@ -48,7 +45,6 @@ private:
         return true;
     }
 
-    std::mutex mutex_;
     // Guarded by mutex_:
     T* free_ = nullptr;
     std::byte* next_ = nullptr;

@@ -30,11 +30,6 @@ inline void add_parts(PoolStatistics& statistics) noexcept {
     add_part(statistics, statistics.large);
 }
 
-/// Returns `a - b`, or 0 if `b` is larger.
-inline std::uint64_t above(std::uint64_t a, std::uint64_t b) noexcept {
-    return a > b ? a - b : 0;
-}
-
 /// Computes the bytes of the buckets that are neither in use nor parked: in depots and in spans.
 inline void add_depots_and_spans(PoolStatistics& statistics, const PoolTotals& totals) noexcept {
     for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {

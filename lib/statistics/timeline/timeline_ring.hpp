@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "base/text.hpp"
 #include "statistics/segment/segment_layout.hpp"
 
 /// Writes and reads entries of a ring without a lock, with any number of threads and processes at
@@ -195,10 +196,8 @@ inline void copy_entries(std::span<const EntryRecord> from, std::span<EntryRecor
 /// whole.
 inline std::array<std::uint64_t, 3> pack_entry_name(std::string_view name) noexcept {
     std::array<std::uint64_t, 3> words = {};
-    std::size_t bytes = std::min(name.size(), sizeof words - 1);
-    const auto continues = [&](std::size_t at) { return (name[at] & 0xC0) == 0x80; };
-    while (bytes != 0 && bytes < name.size() && continues(bytes)) --bytes;
-    std::memcpy(words.data(), name.data(), bytes);
+    name = base::cut_utf8(name, sizeof words - 1);
+    std::memcpy(words.data(), name.data(), name.size());
     return words;
 }
 

@@ -7,8 +7,12 @@
 
 namespace tensorpool::watch {
 
+using pages::bytes_of;
+using pages::guard_pages;
 using pages::page_bytes;
+using pages::PageCount;
 using pages::PageEntry;
+using pages::PageNumber;
 
 /// Where a guarded block was allocated or freed.
 struct GuardedStack {
@@ -87,13 +91,6 @@ inline GuardedBlock* guarded_block(PageEntry entry) noexcept {
     return static_cast<GuardedBlock*>(entry.placed());
 }
 
-using pages::PageCount;
-using pages::PageNumber;
-
-constexpr std::size_t bytes_of(PageCount pages) noexcept {
-    return pages * page_bytes;
-}
-
 // Gives the memory of pages back, which become inaccessible. If the system refuses that, accesses
 // go unnoticed.
 inline void drop(pages::PageRun run) noexcept {
@@ -101,11 +98,6 @@ inline void drop(pages::PageRun run) noexcept {
     char* const begin = pages::address_space().address_of(run.first);
     if (platform::reserve_again(begin, bytes_of(run.count))) return;
     (void)platform::decommit(begin, bytes_of(run.count));
-}
-
-// What may not be accessed beside a block, in the heap's pages: one page of the system.
-inline PageCount guard_pages() noexcept {
-    return static_cast<PageCount>(std::max(page_bytes, platform::page_bytes()) / page_bytes);
 }
 
 /// Places blocks between pages that may not be accessed, in the part of the window that the address
@@ -241,10 +233,8 @@ public:
     }
     /// Like `find`, and also finds the block beside an inaccessible page that contains `p`.
     static GuardedBlock* find_near(const void* p) noexcept {
-        const std::size_t guard = bytes_of(guard_pages());
-        for (const std::ptrdiff_t distance :
-             {std::ptrdiff_t{0}, -static_cast<std::ptrdiff_t>(guard),
-              static_cast<std::ptrdiff_t>(guard)}) {
+        const auto guard = static_cast<std::ptrdiff_t>(bytes_of(guard_pages()));
+        for (const std::ptrdiff_t distance : {std::ptrdiff_t{0}, -guard, guard}) {
             if (GuardedBlock* const found = find(static_cast<const char*>(p) + distance))
                 return found;
         }
@@ -278,14 +268,11 @@ private:
         // Blocks leave almost always in the order in which they came.
         void remove(const GuardedBlock& block) noexcept {
             GuardedBlock* before = nullptr;
-            for (GuardedBlock** link = &oldest; *link != nullptr; link = &(*link)->next) {
-                if (*link == &block) {
-                    *link = block.next;
-                    if (newest == &block) newest = before;
-                    return;
-                }
-                before = *link;
-            }
+            GuardedBlock** link = &oldest;
+            for (; *link != nullptr && *link != &block; link = &before->next) before = *link;
+            if (*link == nullptr) return;
+            *link = block.next;
+            if (newest == &block) newest = before;
         }
 
         GuardedBlock* oldest = nullptr;

@@ -12,6 +12,7 @@ namespace watch {
 namespace {
 
 using base::read;
+using base::write;
 using statistics::Counter;
 using statistics::ProfileWords;
 using statistics::segment;
@@ -54,10 +55,6 @@ std::uint64_t hash_of(std::string_view text) noexcept {
 // an allocation. A program that loads an interpreter afterwards gets native frames only.
 [[maybe_unused]] const bool has_python = platform::find_python();
 
-void write(Counter& counter, std::uint64_t value) noexcept {
-    counter.store(value, std::memory_order_relaxed);
-}
-
 ProfileWords* words() noexcept {
     SegmentHeader* const header = segment().header();
     return header == nullptr ? nullptr : &header->profile;
@@ -88,10 +85,6 @@ std::uint64_t bytes_held_by_pools(SegmentHeader& header) noexcept {
 
 bool exceeds(std::uint64_t bytes, std::uint64_t peak) noexcept {
     return bytes > peak + peak / peak_error_divisor;
-}
-
-std::uint64_t live(const Counter& allocated, const Counter& freed) noexcept {
-    return read(allocated) - read(freed);
 }
 
 constexpr std::uint64_t usual = std::uint64_t{512} << 10;
@@ -278,17 +271,16 @@ void ProfiledBlocks::keep_peak() noexcept {
     const std::uint64_t bytes = std::min(estimate, bytes_held_by_pools(header));
     if (!exceeds(bytes, read(header.profile.peak_bytes))) return;
     const double part = static_cast<double>(bytes) / static_cast<double>(estimate);
-    const auto reduced = [part](std::uint64_t value) {
-        return static_cast<std::uint64_t>(static_cast<double>(value) * part);
+    const auto reduced = [part](const Counter& allocated, const Counter& freed) {
+        const auto live = static_cast<double>(read(allocated) - read(freed));
+        return static_cast<std::uint64_t>(live * part);
     };
     write(header.profile.peak_bytes, bytes);
     write(header.profile.peak_unix_ns, platform::wall_clock_ns());
-    auto* const sites = records_in<SiteRecord>(header);
     const std::uint64_t count = read(header.region<SiteRecord>().used);
-    for (std::uint64_t i = 0; i != count; ++i) {
-        write(sites[i].peak_bytes, reduced(live(sites[i].allocated_bytes, sites[i].freed_bytes)));
-        write(sites[i].peak_blocks,
-              reduced(live(sites[i].allocated_blocks, sites[i].freed_blocks)));
+    for (SiteRecord& site : std::span(records_in<SiteRecord>(header), count)) {
+        write(site.peak_bytes, reduced(site.allocated_bytes, site.freed_bytes));
+        write(site.peak_blocks, reduced(site.allocated_blocks, site.freed_blocks));
     }
 }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "base/block_mark.hpp"
-#include "base/lockable.hpp"
 #include "base/never_destroyed.hpp"
 #include "platform/stacks/program_stack.hpp"
 #include "statistics/segment/segment_layout.hpp"

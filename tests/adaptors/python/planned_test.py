@@ -1,5 +1,7 @@
 """tensorpool.planned: loops of NumPy code that are served from a plan."""
 
+import asyncio
+import contextvars
 import os
 import tempfile
 import threading
@@ -77,16 +79,19 @@ class Iterations(EnabledCase):
             with self.assertRaisesRegex(RuntimeError, "an iteration is under way on thread"):
                 tensorpool.planned("outer").__enter__()
 
-    def test_end_in_reverse_order(self):
-        outer, inner = tensorpool.planned("first"), tensorpool.planned("second")
-        outer.__enter__()
-        inner.__enter__()
-        with self.assertRaisesRegex(RuntimeError, "ends before that of 'second'"):
-            outer.__exit__(None, None, None)
-        with self.assertRaisesRegex(RuntimeError, "ended with that of a loop around it"):
-            inner.__exit__(None, None, None)
-        with outer, inner:  # nothing is left of the former
+    def test_end_in_any_order(self):
+        first, second = tensorpool.planned("first"), tensorpool.planned("second")
+        for _ in range(4):
+            first.__enter__()
+            second.__enter__()
+            first.__exit__(None, None, None)
+            step()  # served by the second
+            second.__exit__(None, None, None)
             step()
+        self.assertEqual(second.statistics["served"], 8)
+        self.assertEqual(first.statistics["served"] + first.statistics["from_pool"], 0)
+        with self.assertRaisesRegex(RuntimeError, "none has begun; expected the same thread"):
+            first.__exit__(None, None, None)
 
     def test_keep_other_threads_out(self):
         loop = tensorpool.planned("shared by threads")
@@ -122,6 +127,106 @@ class Iterations(EnabledCase):
             thread.start()
             thread.join()
         self.assertIn("an iteration ends on thread 'other', but it began on", errors[0])
+
+
+class Tasks(EnabledCase):
+    def test_are_served_from_their_own_loops(self):
+        async def main():
+            await asyncio.gather(*(self.run_loop(loop, MIB << at) for at, loop in enumerate(loops)))
+
+        loops = [tensorpool.planned(f"task {number}") for number in range(3)]
+        asyncio.run(main())
+        for loop in loops:
+            self.assertEqual(loop.statistics["iterations"], 4)
+            self.assertEqual(loop.statistics["from_pool"], 16)
+            self.assertEqual(loop.statistics["served"], 16)
+
+    async def run_loop(self, loop, size):
+        for _ in range(4):
+            with loop:
+                step(size)
+                await asyncio.sleep(0)
+                step(size)
+                await asyncio.sleep(0)
+
+    def test_of_others_stay_with_the_pool(self):
+        async def other():
+            for _ in range(20):
+                step()
+                await asyncio.sleep(0)
+
+        async def main():
+            await asyncio.gather(self.run_loop(loop, MIB), other())
+
+        loop = tensorpool.planned("only its task")
+        asyncio.run(main())
+        self.assertEqual(loop.statistics["served"] + loop.statistics["from_pool"], 32)
+
+    def test_that_start_inside_are_served(self):
+        async def main():
+            for _ in range(4):
+                with loop:
+                    await asyncio.create_task(self.inner())
+                    step()
+
+        loop = tensorpool.planned("task inside")
+        asyncio.run(main())
+        self.assertEqual(loop.statistics["served"], 16)
+
+    async def inner(self):
+        step()
+
+    def test_are_served_within_their_budgets(self):
+        async def budgeted():
+            with tensorpool.budget("beside a loop", "100MiB"):
+                for _ in range(20):
+                    step()
+                    await asyncio.sleep(0)
+
+        async def main():
+            await asyncio.gather(budgeted(), self.run_loop(loop, MIB))
+
+        loop = tensorpool.planned("beside a budget")
+        asyncio.run(main())
+        self.assertEqual(loop.statistics["served"], 16)
+
+    def test_keep_their_threads(self):
+        """A thread with a copy of the context is served only after it joins."""
+
+        def work():
+            step()
+            with loop.join():
+                step()
+            step()
+
+        loop = tensorpool.planned("context copied")
+        for _ in range(4):
+            with loop:
+                context = contextvars.copy_context()
+                thread = threading.Thread(target=context.run, args=(work,))
+                thread.start()
+                thread.join()
+        self.assertEqual(loop.statistics["served"], 8)
+
+    def test_may_end_an_iteration_while_another_joins_it(self):
+        def work():
+            with loop.join():
+                joined.set()
+                ended.wait()
+                contextvars.Context().run(step)
+                step()
+
+        loop = tensorpool.planned("ends first")
+        joined, ended = threading.Event(), threading.Event()
+        with loop:
+            thread = threading.Thread(target=work)
+            thread.start()
+            joined.wait()
+        ended.set()
+        thread.join()
+        with loop:
+            step()
+        self.assertEqual(loop.statistics["iterations"], 2)
 
 
 class Plans(EnabledCase):

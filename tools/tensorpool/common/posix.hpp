@@ -90,10 +90,9 @@ public:
     /// Sleeps for `time`, or until one of the signals arrives. Returns whether one has arrived, now
     /// or before.
     bool come_within(std::chrono::nanoseconds time) {
-        using std::chrono::seconds;
-        const auto whole = std::chrono::duration_cast<seconds>(std::max(time, time.zero()));
-        const timespec span{.tv_sec = whole.count(),
-                            .tv_nsec = (std::max(time, time.zero()) - whole).count()};
+        time = std::max(time, time.zero());
+        const auto whole = std::chrono::duration_cast<std::chrono::seconds>(time);
+        const timespec span{.tv_sec = whole.count(), .tv_nsec = (time - whole).count()};
         if (sigtimedwait(&signals_, nullptr, &span) > 0) came_ = true;
         return came_;
     }

@@ -1,14 +1,10 @@
 #include "doctor/doctor.hpp"
 
-#include <fcntl.h>
 #include <langinfo.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
 #include <thread>

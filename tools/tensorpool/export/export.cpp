@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
@@ -54,8 +52,7 @@ void report(const Settings& settings, const ExportOptions& options, const Writte
     if (cut_bytes > 0) {
         print_error(
             fmt::format("tensorpool: {} is truncated: its last {} bytes are an incomplete chunk; "
-                        "everything before "
-                        "them was exported",
+                        "everything before them was exported",
                         printable(options.path), cut_bytes));
     }
     if (settings.json) {

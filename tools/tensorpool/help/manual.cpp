@@ -110,8 +110,7 @@ std::string values_of(const std::string& value) {
     if (value == "PID") return list + std::string("'s/^{\"process\":\\([0-9]*\\),.*/\\1/p')");
     if (value == "NAME") {
         return list + std::string(
-                          "'s/^{\"process\":[0-9]*,\"name\":\"\\([A-Za-z0-9_.+-]*\\)\",.*/"
-                          "\\1/p')");
+                          "'s/^{\"process\":[0-9]*,\"name\":\"\\([A-Za-z0-9_.+-]*\\)\",.*/\\1/p')");
     }
     return "";
 }

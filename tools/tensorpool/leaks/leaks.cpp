@@ -1,5 +1,3 @@
-#include <cstdlib>
-
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"
@@ -144,8 +142,7 @@ constexpr const char* details =
     "survivors in iterations; and the age that half of them exceed.\n"
     "\n"
     "The stack says where the memory was allocated. What keeps it may be elsewhere: a list, a "
-    "dictionary, or a sum of losses, whose graph refers to all tensors that it was computed "
-    "from.\n"
+    "dictionary, or a sum of losses, whose graph refers to all tensors that it was computed from.\n"
     "\n"
     "Memory that is freed less often than once in the observed iterations looks like a leak, and "
     "so does a cache that they fill only in part. Observe more iterations than an epoch has.\n"

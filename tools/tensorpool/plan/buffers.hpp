@@ -123,8 +123,7 @@ private:
         if (!buffers.lifetimes.empty() && has(Field::offset) != others_have) {
             throw FieldProblem{
                 Field::offset,
-                fmt::format("found {}, but the buffers before have {}; "
-                            "expected all or none",
+                fmt::format("found {}, but the buffers before have {}; expected all or none",
                             others_have ? "none" : "one", others_have ? "one each" : "none")};
         }
     }

@@ -1,7 +1,3 @@
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include <nlohmann/json.hpp>
 
 #include "common/options.hpp"

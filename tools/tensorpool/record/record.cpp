@@ -8,7 +8,6 @@ namespace tensorpool::command {
 namespace {
 
 using record::Outcome;
-using record::Pace;
 using namespace std::chrono_literals;
 
 constexpr auto between_looks_for_begin = 2ms;
@@ -154,7 +153,7 @@ private:
     StatisticsReader& process_;
     LiveTrace trace_;
     std::optional<trace::TraceWriter> writer_;
-    Pace pace_;
+    record::Pace pace_;
     Clock::time_point requested_ = Clock::now();
     Clock::time_point begun_ = requested_;
     Clock::time_point seen_alive_ = requested_;

@@ -6,16 +6,12 @@
 /// threads, and measures what they use.
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <cstdio>
-#include <cstdlib>
 
 #include <tensorpool/memory_pool.hpp>
 

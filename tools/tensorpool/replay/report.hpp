@@ -3,11 +3,8 @@
 /// @file
 /// Runs the allocators in turns, computes the results, and formats them.
 
-#include <fcntl.h>
 #include <spawn.h>
-#include <sys/mman.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <iterator>
 

@@ -3,8 +3,6 @@
 /// @file
 /// The report that is printed when the program has ended.
 
-#include <cstdlib>
-
 #include <nlohmann/json.hpp>
 
 #include <tensorpool/snapshot.hpp>

@@ -1,8 +1,4 @@
 #include "common/options.hpp"
-
-#include <fcntl.h>
-#include <unistd.h>
-
 #include "common/output.hpp"
 #include "run/report.hpp"
 

@@ -1,6 +1,5 @@
 #include "common/options.hpp"
 
-#include <fcntl.h>
 #include <spawn.h>
 #include <sys/resource.h>
 

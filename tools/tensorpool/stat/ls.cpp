@@ -48,8 +48,7 @@ int list(const Settings& settings) {
         for (const ListedProcess& process : processes) print_line(list_json(process));
     } else if (processes.empty()) {
         print_error(
-            "No process with a pool is visible; `tensorpool doctor` shows "
-            "possible reasons.");
+            "No process with a pool is visible; `tensorpool doctor` shows possible reasons.");
     } else {
         print_text(list_text(processes, sizes_of(settings), any_width));
     }

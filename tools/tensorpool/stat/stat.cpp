@@ -180,15 +180,12 @@ constexpr const char* footer =
 
 std::string details() {
     return "The columns are: memory in use by callers (in use), committed memory (capacity), the "
-           "peak "
-           "of the memory in use, the fraction of the capacity in use (util), the fraction of the "
-           "allocations served from a thread's own cache (hits), allocations, deallocations and "
-           "minor "
-           "page faults per second, and the number of failed requests so far (failures). Sizes are "
-           "sums over pools, arenas and scratches; rates are those of pools.\n\n"
+           "peak of the memory in use, the fraction of the capacity in use (util), the fraction of "
+           "the allocations served from a thread's own cache (hits), allocations, deallocations "
+           "and minor page faults per second, and the number of failed requests so far (failures). "
+           "Sizes are sums over pools, arenas and scratches; rates are those of pools.\n\n"
            "With --devices, there is a table for each allocator of device memory or of pinned "
-           "memory. "
-           "Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
+           "memory. Its second column is the name of the metric in torch.cuda.memory_stats().\n\n"
            "With --planned, there is a row for each PlannedArena. " +
            columns_text("planned") +
            "\n\nWith --budgets, there is a row for each Budget, indented below its parent. " +

@@ -1,6 +1,5 @@
 #include <curses.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <future>
 #include <set>

@@ -284,8 +284,7 @@ inline std::string memory_line(const TopData& data, const Totals& totals, Sizes 
 }
 
 inline std::string rates_line(const WatchedProcess& watched, const Totals& totals) {
-    TotalRates rates;
-    if (watched.before) rates = add_up(difference(*watched.before, *watched.now));
+    const TotalRates rates = add_up(rates_of(watched));
     return fmt::format("allocs/s {}  frees/s {}  hits {}  faults/s {}  failed {}  checks {}",
                        format_count(rates.allocations), format_count(rates.deallocations),
                        format_part(rates.hit_ratio), format_count(rates.faults),

@@ -3,7 +3,6 @@
 /// @file
 /// The data that `top` shows, the state of its user interface, and the effects of keys.
 
-#include <cstdlib>
 #include <iterator>
 
 #include <tensorpool/statistics_reader.hpp>

@@ -398,8 +398,7 @@ def root_of(one: Any) -> Optional[str]:
         return str((dict_of(one) or {}).get("__name__"))
     if kind is FunctionType:
         return f"{one.__module__}.{one.__qualname__}()"
-    frame = frame_of(one)
-    return "" if frame is not None else None
+    return None if frame_of(one) is None else ""
 
 
 def step(path: List[Any], at: int) -> str:

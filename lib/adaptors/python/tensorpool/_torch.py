@@ -33,8 +33,7 @@ def enable_torch() -> None:
     Raises ImportError if PyTorch is missing or is not the one that tensorpool was compiled with,
     and RuntimeError if another allocator is registered that must not be replaced.
     """
-    library = _load()
-    if not library.tensorpool_torch_enable():
+    if not _load().tensorpool_torch_enable():
         raise RuntimeError(
             "tensorpool: enable_torch: PyTorch has an allocator of a higher priority already, "
             "expected its own"

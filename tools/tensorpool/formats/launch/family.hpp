@@ -3,7 +3,6 @@
 /// @file
 /// The processes of a program that runs with parts of tensorpool, and what they send.
 
-#include <fcntl.h>
 #include <sys/epoll.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -11,7 +10,6 @@
 #include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <list>
 

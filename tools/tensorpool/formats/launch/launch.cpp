@@ -1,14 +1,10 @@
 #include "formats/launch/launch.hpp"
 
-#include <fcntl.h>
 #include <fmt/ranges.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 
 #include <tensorpool/budget.hpp>

@@ -3,8 +3,6 @@
 /// @file
 /// Runs a program with parts of tensorpool enabled in it, and follows its processes.
 
-#include <sys/types.h>
-
 #include <filesystem>
 
 #include "formats/launch/family.hpp"

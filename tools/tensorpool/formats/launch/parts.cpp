@@ -1,11 +1,8 @@
 #include "formats/launch/launch.hpp"
 
 #include <elf.h>
-#include <sys/stat.h>
 #include <sys/xattr.h>
-#include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <system_error>
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <climits>

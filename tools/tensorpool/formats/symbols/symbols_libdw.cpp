@@ -3,9 +3,6 @@
 #include <cxxabi.h>
 #include <dwarf.h>
 #include <elfutils/libdwfl.h>
-#include <unistd.h>
-
-#include <cstdlib>
 
 #include "formats/symbols/frame_names.hpp"
 

@@ -1,8 +1,5 @@
 #include "formats/trace/trace_file.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <zstd.h>
 
 namespace tensorpool::command::trace {

@@ -4,11 +4,8 @@
 /// Reads the bytes of a file or of memory, and reads and writes trace files chunk by chunk.
 /// <tensorpool/trace_format.hpp> describes the format.
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstring>
 #include <initializer_list>

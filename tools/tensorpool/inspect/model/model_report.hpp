@@ -145,11 +145,10 @@ inline std::string text_of_array(const MetadataArray& array) {
     return fmt::format("array of {}", counted(array.count, array.type));
 }
 
-using detail::max_number;
 using detail::sum;
 
 inline std::string size(std::uint64_t bytes, Sizes sizes) {
-    return bytes == max_number ? "over 16 EiB" : format_size(bytes, sizes);
+    return bytes == detail::max_number ? "over 16 EiB" : format_size(bytes, sizes);
 }
 
 inline Cell cell(std::uint64_t bytes, Sizes sizes) {
@@ -201,8 +200,7 @@ inline std::string model_facts(const Estimation& estimation) {
 
 inline std::string title(const InferencePlan& plan) {
     return fmt::format(
-        "Estimate for a context of {}, batches of {}, {}, a cache of {}, {} flash "
-        "attention:",
+        "Estimate for a context of {}, batches of {}, {}, a cache of {}, {} flash attention:",
         with_commas(plan.context), with_commas(plan.batch), counted(plan.sequences, "sequence"),
         plan.cache.name, plan.flash_attention ? "with" : "without");
 }

@@ -1,7 +1,5 @@
 #include "serve/http/http_server.hpp"
 
-#include <fcntl.h>
-
 #include <exception>
 #include <list>
 
@@ -18,7 +16,6 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/status.hpp>
 
-#include "common/units.hpp"
 #include "serve/watch/watcher.hpp"
 
 namespace tensorpool::command::serve {

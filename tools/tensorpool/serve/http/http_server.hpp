@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 
 #include <array>
 #include <charconv>
