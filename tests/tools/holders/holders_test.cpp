@@ -19,10 +19,6 @@ ProgramResult holders(std::vector<std::string> arguments) {
     return testing::run_program(TENSORPOOL_PROGRAM, std::move(arguments));
 }
 
-bool has(const std::string& text, const std::string& part) {
-    return text.find(part) != std::string::npos;
-}
-
 TEST(HoldersCommand, RefusesWrongOptions) {
     EXPECT_EQ(holders({"--top", "0"}).exit_code, 2);
     EXPECT_EQ(holders({"--top", "11"}).exit_code, 2);
@@ -30,6 +26,10 @@ TEST(HoldersCommand, RefusesWrongOptions) {
 }
 
 #ifdef TENSORPOOL_PYTHON
+
+bool has(const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+}
 
 /// A program that prints its number, then allocates until its input ends. It answers at once,
 /// since each round takes a slow path.

@@ -38,7 +38,7 @@ TEST(BlockBytes, FollowTheAlignment) {
 }
 
 TEST(BlockBytes, OfMallocAreFinerSizes) {
-    for (const auto [requested, got] : {std::pair{1, 16},
+    for (const auto& [requested, got] : {std::pair{1, 16},
                                         {16, 16},
                                         {17, 32},
                                         {40, 48},

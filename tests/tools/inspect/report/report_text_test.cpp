@@ -1,6 +1,7 @@
-#include "common/html.hpp"
-
 #include <gtest/gtest.h>
+
+#include "common/html.hpp"
+#include "common/units.hpp"
 
 namespace tensorpool::command::inspect {
 namespace {
