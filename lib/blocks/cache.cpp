@@ -267,8 +267,7 @@ void abandon(Cache& cache) noexcept {
     };
     detail::ThreadCounters& counters = *cache.counters;
     for (detail::BucketCounters& counted : counters.buckets) {
-        // The fork may have come while the thread was between two updates of its counters, so that
-        // they say less than nothing.
+        // Also if that is below 0: the fork may have come between two updates of the counters.
         detail::add(counted.returned, read(counted.taken) - read(counted.returned) -
                                           read(counted.allocations) + read(counted.deallocations));
     }
@@ -278,6 +277,19 @@ void abandon(Cache& cache) noexcept {
     totals.lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
     // Large blocks are counted without a lock, so `held_bytes` may not contain all of them.
     totals.let_go(std::min(read(totals.held_bytes), large));
+}
+
+void count_lost(BucketSet& first) noexcept {
+    statistics::PoolTotals& totals = first.totals();
+    std::uint64_t kept = totals.quarantined_bytes.load(std::memory_order_relaxed);
+    first.for_each_series([&](BucketSet& series) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            kept += series[bucket].depot.bytes();
+        }
+    });
+    const std::uint64_t lost = statistics::above(first.counters().statistics().depot_bytes, kept);
+    totals.lost_bytes.fetch_add(lost, std::memory_order_relaxed);
+    totals.let_go(lost);
 }
 
 // Charges blocks of the loaded magazine to the budget of the thread's scope, as far as the limits

@@ -108,22 +108,6 @@ void abandon_others(BucketSet& set) noexcept {
     if (own != nullptr) set.caches.push_front(*own);
 }
 
-// Counts the blocks as lost that are neither in use nor parked nor in a depot. What threads counted
-// does not tell: they went on between the copy of the counters and the fork, and their blocks may
-// have reached a depot in between.
-void count_lost(BucketSet& first) noexcept {
-    statistics::PoolTotals& totals = first.totals();
-    std::uint64_t kept = totals.quarantined_bytes.load(std::memory_order_relaxed);
-    first.for_each_series([&](BucketSet& series) {
-        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            kept += series[bucket].depot.bytes();
-        }
-    });
-    const std::uint64_t lost = statistics::above(first.counters().statistics().depot_bytes, kept);
-    totals.lost_bytes.fetch_add(lost, std::memory_order_relaxed);
-    totals.let_go(lost);
-}
-
 // Determines again what the pool's threads have taken.
 void count_parked(BucketSet& first) noexcept {
     std::size_t small_taken = 0;
