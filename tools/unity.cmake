@@ -1,8 +1,9 @@
 # tensorpool_unity(TARGET [ALONE FILE...]): compiles up to eight sources of the target at a time, if
 # TENSORPOOL_UNITY is on. Call it after all sources of the target are added.
 #
-# Two sources do not come together if they have different definitions of their own, if both declare the same name at the beginning of a line, such as helpers
-# in unnamed namespaces, or if one declares a name that a header of the other declares. A source with a macro
+# Two sources do not come together if they have different definitions of their own, if both declare the same name
+# at the beginning of a line, such as helpers in unnamed namespaces, or if one declares a name that a header of the
+# other declares. A source with a macro
 # of its own or compile options of its own, or with `using namespace` for the whole file, is compiled alone, as
 # are the files named. This relies on the arrangement that clang-format makes; if it misses a clash, the compiler
 # reports it.
@@ -165,7 +166,7 @@ function(tensorpool_unity target)
     math(EXPR count "${count} - 1")
   endwhile()
   set_property(TARGET ${target} PROPERTY SOURCES ${sources})
-  target_compile_options(${target} PRIVATE "SHELL:-iquote ${PROJECT_SOURCE_DIR}")
+  target_compile_options(${target} PRIVATE "SHELL:-iquote \"${PROJECT_SOURCE_DIR}\"")
   # gcc takes an included source for a header, in which a class must not use an unnamed namespace.
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     target_compile_options(${target} PRIVATE -Wno-subobject-linkage)

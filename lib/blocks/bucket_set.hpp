@@ -55,6 +55,17 @@ public:
         if (count != 0) publish();
         return count;
     }
+    /// Returns the bytes of all blocks for which `counts(block)` holds. REQUIRES: no other thread
+    /// adds or takes blocks.
+    template <class Predicate>
+    std::size_t bytes_of_those(Predicate counts) const noexcept {
+        std::size_t bytes = 0;
+        for (std::uint64_t at = begin_; at != end_; ++at) {
+            const Block& block = queue_[at % max_blocks];
+            if (counts(block.begin)) bytes += block.bytes;
+        }
+        return bytes;
+    }
 
 private:
     static constexpr std::size_t max_blocks = std::size_t{1} << 16;
@@ -366,15 +377,6 @@ inline void deallocate_direct(BucketSet& set, unsigned bucket, void* block,
         statistics::count_shared_deallocation(traits.row(), traits.block_bytes);
     }
     set[bucket].spans.bring_home(&block, 1, changes);
-}
-/// Returns blocks, whose frees were counted before, to their spans.
-inline void return_direct(BucketSet& set, unsigned bucket, void* const* blocks, unsigned count,
-                          pages::Changes& changes) noexcept {
-    {
-        const std::lock_guard guard(set.counters().shared_mutex());
-        detail::add_release(counted(set, bucket).returned, count);
-    }
-    set[bucket].spans.bring_home(blocks, count, changes);
 }
 
 }  // namespace tensorpool::blocks

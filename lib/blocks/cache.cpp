@@ -281,7 +281,9 @@ void abandon(Cache& cache) noexcept {
 
 void count_lost(BucketSet& first) noexcept {
     statistics::PoolTotals& totals = first.totals();
-    std::uint64_t kept = totals.quarantined_bytes.load(std::memory_order_relaxed);
+    const pages::PageMap& map = first.heap().space().map();
+    std::uint64_t kept = first.shared().quarantine.bytes_of_those(
+        [&](const void* block) { return map.at(block).is_bucket(); });
     first.for_each_series([&](BucketSet& series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             kept += series[bucket].depot.bytes();
@@ -289,7 +291,8 @@ void count_lost(BucketSet& first) noexcept {
     });
     const std::uint64_t lost = statistics::above(first.counters().statistics().depot_bytes, kept);
     totals.lost_bytes.fetch_add(lost, std::memory_order_relaxed);
-    totals.let_go(lost);
+    // Blocks that other threads got between the copies of these counters are not in all of them.
+    totals.let_go(std::min(totals.held_bytes.load(std::memory_order_relaxed), lost));
 }
 
 // Charges blocks of the loaded magazine to the budget of the thread's scope, as far as the limits

@@ -203,9 +203,9 @@ private:
 /// a thread that does not exist in the child of a fork: it only reads the cache, which must not be
 /// used before it begins again.
 void abandon(Cache& cache) noexcept;
-/// Counts the blocks of a pool as lost that are neither in use nor parked nor in a depot, after
-/// caches were abandoned. What their threads counted does not tell: they went on between the copy
-/// of the counters and the fork, and their blocks may have reached a depot in between.
+/// After caches were abandoned, counts the pool's blocks as lost that are neither in use, parked,
+/// in a depot nor in the quarantine. What their threads counted does not tell: they went on between
+/// the copy of the counters and the fork, and their blocks may have reached a depot in between.
 void count_lost(BucketSet& first) noexcept;
 
 }  // namespace tensorpool::blocks

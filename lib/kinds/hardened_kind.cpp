@@ -115,13 +115,17 @@ void check_stated(const PoolParts& pool, const void* p, const FreedAs& freed,
     }
 }
 
+// The block is no longer the cache's, although it goes home later.
 void count_free(PoolParts& pool, unsigned bucket) noexcept {
+    const auto count_in = [bucket](detail::ThreadCounters& counters) {
+        detail::add_release(counters.buckets[bucket].deallocations, 1);
+        detail::add_release(counters.buckets[bucket].returned, 1);
+    };
     if (blocks::Cache* const cache = attach(pool, pool.buckets)) {
-        detail::add_release(cache->counters->buckets[bucket].deallocations, 1);
-        return;
+        return count_in(*cache->counters);
     }
     const std::lock_guard guard(pool.counters.shared_mutex());
-    detail::add_release(pool.counters.shared().buckets[bucket].deallocations, 1);
+    count_in(pool.counters.shared());
     statistics::count_shared_deallocation(pool.buckets[bucket].traits.row(), bucket_bytes(bucket));
 }
 
@@ -154,7 +158,7 @@ void release(PoolParts& pool, Quarantine::Block* blocks, unsigned count,
             if (!pool.entry(blocks[k].begin).is_bucket()) continue;
             same[same_count++] = std::exchange(blocks[k].begin, nullptr);
         }
-        return_direct(pool.buckets, entry.bucket(), same, same_count, changes);
+        pool.buckets[entry.bucket()].spans.bring_home(same, same_count, changes);
     }
 }
 

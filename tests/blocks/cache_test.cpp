@@ -481,6 +481,8 @@ TEST_F(CacheCounters, CacheAbandonedInsideACallKeepsHeldNonNegative) {
     PoolParts::deallocate(cache_, bucket_1k, PoolParts::allocate(cache_, bucket_1k));
     // As if the process had been forked between two updates of the counters.
     detail::add(cache_.counters->buckets[bucket_1k].taken, 10'000);
+    detail::add(cache_.counters->large.parked_bytes, 10'000);
+    pool_.heap.kept().note_elsewhere(10'000);
     abandon(cache_);
     count_lost(pool_.set);
     EXPECT_EQ(pool_.held_bytes(), 0U);

@@ -47,15 +47,5 @@ TEST(DirectCalls, SampleCountsAsAHit) {
     deallocate_direct(pool.set, bucket_1k, block, PoolParts::path());
 }
 
-TEST(DirectCalls, BlocksThatWereCountedAsFreedReturnToTheirSpans) {
-    PoolParts pool;
-    const std::vector<void*> blocks = pool.allocate_direct(bucket_1k, 3);
-    pool.counters.shared().buckets[bucket_1k].deallocations += 3;
-    EXPECT_EQ(pool.in_use_bytes(), 0U);
-    return_direct(pool.set, bucket_1k, blocks.data(), 3, PoolParts::path());
-    EXPECT_EQ(pool.parked_bytes(), 0U);
-    EXPECT_EQ(pool.held_bytes(), 0U);
-}
-
 }  // namespace
 }  // namespace tensorpool::blocks

@@ -57,8 +57,6 @@ TEST_F(BlocksLocks, CallsWithoutACacheWaitForTheSharedCounters) {
     EXPECT_TRUE(
         waits_for(counters, [&] { block = allocate_direct(pool_.set, bucket, bytes, path); }));
     EXPECT_TRUE(waits_for(counters, [&] { deallocate_direct(pool_.set, bucket, block, path); }));
-    block = pool_.take(bucket, 1).front();
-    EXPECT_TRUE(waits_for(counters, [&] { return_direct(pool_.set, bucket, &block, 1, path); }));
 }
 
 TEST_F(BlocksLocks, MagazineStoreWaits) {

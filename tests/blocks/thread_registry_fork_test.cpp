@@ -14,6 +14,7 @@
 #include "blocks/pool_parts.hpp"
 #include "blocks/thread_registry.hpp"
 #include "support/child_process.hpp"
+#include "support/forced_shards.hpp"
 
 namespace tensorpool::blocks {
 namespace {
@@ -113,29 +114,31 @@ TEST_F(Fork, BlocksParkedByOtherThreadsAreLostInTheChildOnly) {
 }
 
 TEST_F(Fork, BlocksThatReachADepotDuringAForkAreNotLost) {
+    const testing::ForcedShards forced(1);  // a depot for another shard would need the held locks
+    PoolParts pool;
     std::binary_semaphore parked{0};
     std::binary_semaphore may_give{0};
     std::binary_semaphore given{0};
     std::binary_semaphore done{0};
     std::thread giver([&] {
-        pool_.deallocate(bucket_1k, pool_.allocate(bucket_1k));
+        pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
         parked.release();
         may_give.acquire();
-        thread_registry().attached(pool_.set)->give_back_blocks();
+        thread_registry().attached(pool.set)->give_back_blocks();
         given.release();
         done.acquire();
     });
     parked.acquire();
-    const std::size_t bytes = pool_.parked_bytes();
+    const std::size_t bytes = pool.parked_bytes();
     EXPECT_GT(bytes, 0U);
     last_before_fork = [&] {
         may_give.release();
         given.acquire();
     };
     EXPECT_EQ(exit_code_of_child([&] {
-                  if (pool_.totals.lost_bytes != 0 || pool_.held_bytes() != bytes) return 1;
-                  pool_.drain();
-                  return pool_.held_bytes() == 0 ? 0 : 2;
+                  if (pool.totals.lost_bytes != 0 || pool.held_bytes() != bytes) return 1;
+                  pool.drain();
+                  return pool.held_bytes() == 0 ? 0 : 2;
               }),
               0);
     last_before_fork = nullptr;

@@ -71,6 +71,38 @@ TEST_P(PoolFork, ChildCountsBlocksParkedByOtherThreadsAsLost) {
     thread.join();
 }
 
+// Whatever went through the quarantine, and whatever waits in it.
+TEST(PoolForkHardened, ChildLosesWhatOtherThreadsParkedOnly) {
+    MemoryPool pool({.checks = Checks::hardened, .quarantine_bytes = std::size_t{2} << 20});
+    void* const block = pool.allocate(1000);
+    const std::size_t own = pool.statistics().parked_bytes;
+    std::promise<void> used;
+    std::promise<void> end;
+    std::thread thread([&] {
+        for (int i = 0; i != 5000; ++i) pool.deallocate(pool.allocate(1000), 1000);
+        used.set_value();
+        end.get_future().wait();
+    });
+    used.get_future().wait();
+    const std::size_t parked = pool.statistics().parked_bytes;
+    EXPECT_GT(parked, own);
+    const std::size_t pages = std::size_t{1} << 20;
+    pool.deallocate(pool.allocate(pages), pages);
+    EXPECT_GT(pool.statistics().quarantined_bytes, pages);
+    EXPECT_TRUE(testing::holds_in_child([&] {
+        const PoolStatistics values = pool.statistics();
+        if (values.lost_bytes != parked - own || values.parked_bytes != own) return false;
+        pool.deallocate(block, 1000);
+        pool.trim();
+        const PoolStatistics trimmed = pool.statistics();
+        return trimmed.parked_bytes == 0 && trimmed.depot_bytes == 0 &&
+               trimmed.lost_bytes == parked - own && trimmed.quarantined_bytes == 0;
+    }));
+    end.set_value();
+    thread.join();
+    pool.deallocate(block, 1000);
+}
+
 TEST_P(PoolFork, ChildUsesAllShardsOfItsParent) {
     const testing::ForcedShards forced(2);
     MemoryPool pool(options());

@@ -27,7 +27,6 @@ class Planned:
         self._min_bytes = _tensorpool.default_min_bytes
         self._used = threading.Lock()  # held during an iteration, and by `save` and `load`
         self._thread: Optional[threading.Thread] = None  # that began the iteration
-        self._block: Any = None  # of the iteration
 
     @property
     def statistics(self) -> Dict[str, Any]:
@@ -46,12 +45,11 @@ class Planned:
     def __enter__(self) -> "Planned":
         self._take("begin")
         try:
-            self._loop.begin(self._min_bytes)
-            self._block = _tensorpool.enter_served(self, self._loop)
+            self._thread = threading.current_thread()
+            self._loop.begin(self, self._min_bytes)
         except BaseException:
             self._end()
             raise
-        self._thread = threading.current_thread()
         return self
 
     def __exit__(
@@ -60,17 +58,12 @@ class Planned:
         error: Optional[BaseException],
         traceback: Optional[TracebackType],
     ) -> None:
-        here = threading.current_thread()
-        if self._thread is not here:
-            began = "none has begun" if self._thread is None else f"it began on {self._thread.name!r}"
+        if self._thread is None:
             raise RuntimeError(
-                f"tensorpool: planned {self.name!r}: an iteration ends on thread {here.name!r}, but "
-                f"{began}; expected the same thread"
+                f"tensorpool: planned {self.name!r}: an iteration ends, but none has begun; expected "
+                "one"
             )
-        try:
-            self._block.leave()
-        finally:
-            self._end()
+        self._end()
 
     def _end(self) -> None:
         try:
@@ -85,7 +78,7 @@ class Planned:
         what it allocates in the `with` block is served from the same plan. It helps only if the
         order of requests, across the threads, is the same in each iteration. Raises RuntimeError if
         no iteration is under way; the iteration must outlast the `with` block."""
-        block = _tensorpool.enter_served(self, self._loop)
+        block = self._loop.join(self)
         try:
             yield
         finally:
@@ -131,9 +124,8 @@ def planned(name: str, min_bytes: Union[int, str, None] = None) -> Planned:
 
     An iteration, and the `with` block of `join`, belongs to its context (contextvars), like the
     block of a `budget`: other tasks of the thread stay with the pool. Iterations of different loops
-    may end in any order, each on the thread on which it began. For what others than NumPy allocate,
-    the thread is where it was when it last entered or left a block, or made or freed an array of
-    NumPy's.
+    may end in any order and on any thread. For what others than NumPy allocate, the thread is where
+    it was when it last entered or left a block, or made or freed an array of NumPy's.
     """
     if not isinstance(name, str):
         raise TypeError(f"tensorpool: planned: name is {name!r}, expected a str")
