@@ -280,19 +280,33 @@ void abandon(Cache& cache) noexcept {
 }
 
 void count_lost(BucketSet& first) noexcept {
+    const auto read = [](const detail::Counter& counter) {
+        return counter.load(std::memory_order_relaxed);
+    };
     statistics::PoolTotals& totals = first.totals();
     const pages::PageMap& map = first.heap().space().map();
-    std::uint64_t kept = first.shared().quarantine.bytes_of_those(
+    std::uint64_t known = read(totals.lost_bytes);
+    known += first.shared().quarantine.bytes_of_those(
         [&](const void* block) { return map.at(block).is_bucket(); });
     first.for_each_series([&](BucketSet& series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
-            kept += series[bucket].depot.bytes();
+            known += series[bucket].depot.bytes();
         }
     });
-    const std::uint64_t lost = statistics::above(first.counters().statistics().depot_bytes, kept);
+    // Blocks that threads park or have handed out.
+    first.counters().for_each([&](const detail::ThreadCounters& thread, unsigned series) {
+        for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
+            const detail::BucketCounters& counted = thread.buckets[bucket];
+            known +=
+                (read(counted.taken) - read(counted.returned)) * base::block_bytes(series, bucket);
+        }
+    });
+    std::uint64_t out = 0;
+    for (const detail::Counter& of_row : totals.bucket_out_bytes) out += read(of_row);
+    const std::uint64_t lost = statistics::above(out, known);
     totals.lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     // Blocks that other threads got between the copies of these counters are not in all of them.
-    totals.let_go(std::min(totals.held_bytes.load(std::memory_order_relaxed), lost));
+    totals.let_go(std::min(read(totals.held_bytes), lost));
 }
 
 // Charges blocks of the loaded magazine to the budget of the thread's scope, as far as the limits

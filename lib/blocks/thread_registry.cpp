@@ -96,16 +96,20 @@ constinit unsigned lowest_free = PoolNumbers::first;
 [[maybe_unused]] const bool watches_forks_from_the_start = (thread_registry().watch_forks(), true);
 
 // The system copies each page that the child writes to, so the caches themselves are only read.
-void abandon_others(BucketSet& set) noexcept {
+// Returns whether there were any of other threads.
+bool abandon_others(BucketSet& set) noexcept {
     Cache* const own = own_cache(set);
+    bool any = false;
     for (Cache& cache : set.caches) {
         if (&cache == own) continue;
         abandon(cache);
         retire(cache);
+        any = true;
     }
     if (own != nullptr) set.caches.erase(CacheList::s_iterator_to(*own));
     set.free_caches.splice(set.free_caches.end(), set.caches);
     if (own != nullptr) set.caches.push_front(*own);
+    return any;
 }
 
 // Determines again what the pool's threads have taken.
@@ -305,14 +309,15 @@ void ThreadRegistry::after_fork_in_parent() noexcept {
 void ThreadRegistry::after_fork_in_child() noexcept {
     after_fork_in_parent();
     const std::lock_guard guard(mutex_);
-    for (BucketSet* set = sets_; set != nullptr; set = set->next) abandon_others(*set);
-    tables_.abandon_others(thread_caches == &no_caches ? nullptr : &own_caches());
     for (BucketSet* set = sets_; set != nullptr; set = set->next) {
         if (!set->is_first()) continue;
+        bool any = false;
+        set->for_each_series([&](BucketSet& series) { any |= abandon_others(series); });
         set->heap().after_fork_in_child();
-        count_lost(*set);
+        if (any) count_lost(*set);
         count_parked(*set);
     }
+    tables_.abandon_others(thread_caches == &no_caches ? nullptr : &own_caches());
 }
 
 }  // namespace tensorpool::blocks
