@@ -39,17 +39,17 @@ TEST(BlockBytes, FollowTheAlignment) {
 
 TEST(BlockBytes, OfMallocAreFinerSizes) {
     for (const auto& [requested, got] : {std::pair{1, 16},
-                                        {16, 16},
-                                        {17, 32},
-                                        {40, 48},
-                                        {49, 64},
-                                        {65, 80},
-                                        {112, 112},
-                                        {113, 128},
-                                        {129, 160},
-                                        {1000, 1024},
-                                        {57'345, 65'536},
-                                        {65'536, 65'536}}) {
+                                         {16, 16},
+                                         {17, 32},
+                                         {40, 48},
+                                         {49, 64},
+                                         {65, 80},
+                                         {112, 112},
+                                         {113, 128},
+                                         {129, 160},
+                                         {1000, 1024},
+                                         {57'345, 65'536},
+                                         {65'536, 65'536}}) {
         EXPECT_EQ(pool_block_bytes(static_cast<std::uint64_t>(requested), 4),
                   static_cast<std::uint64_t>(got))
             << requested;
