@@ -3,10 +3,9 @@
 #
 # Two sources do not come together if they have different definitions of their own, if both declare the same name
 # at the beginning of a line, such as helpers in unnamed namespaces, or if one declares a name that a header of the
-# other declares. A source with a macro
-# of its own or compile options of its own, or with `using namespace` for the whole file, is compiled alone, as
-# are the files named. This relies on the arrangement that clang-format makes; if it misses a clash, the compiler
-# reports it.
+# other declares. A source with a macro or compile options of its own, or with `using namespace` for the whole file,
+# is compiled alone, as are the files named. This relies on the arrangement that clang-format makes; if it misses a
+# clash, the compiler reports it.
 #
 # CMake's own UNITY_BUILD includes sources by absolute paths. Here the paths begin at the project's folder, so that
 # compiler caches find what another checkout compiled.

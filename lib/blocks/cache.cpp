@@ -262,30 +262,25 @@ void Cache::take_back(pages::Changes& changes) noexcept {
 }
 
 void abandon(Cache& cache) noexcept {
-    const auto read = [](const detail::Counter& counter) {
-        return counter.load(std::memory_order_relaxed);
-    };
     detail::ThreadCounters& counters = *cache.counters;
     for (detail::BucketCounters& counted : counters.buckets) {
-        // Also if that is below 0: the fork may have come between two updates of the counters.
-        detail::add(counted.returned, read(counted.taken) - read(counted.returned) -
-                                          read(counted.allocations) + read(counted.deallocations));
+        // Also if what it parks is below 0: the fork may have come between two updates of the
+        // counters.
+        base::write(counted.returned, base::read(counted.taken) - base::read(counted.allocations) +
+                                          base::read(counted.deallocations));
     }
     const std::uint64_t large = counters.large.parked_bytes.exchange(0, std::memory_order_relaxed);
     cache.set().heap().kept().note_elsewhere(-static_cast<std::ptrdiff_t>(large));
     statistics::PoolTotals& totals = cache.set().totals();
     totals.lost_large_bytes.fetch_add(large, std::memory_order_relaxed);
     // Large blocks are counted without a lock, so `held_bytes` may not contain all of them.
-    totals.let_go(std::min(read(totals.held_bytes), large));
+    totals.let_go(std::min(base::read(totals.held_bytes), large));
 }
 
 void count_lost(BucketSet& first) noexcept {
-    const auto read = [](const detail::Counter& counter) {
-        return counter.load(std::memory_order_relaxed);
-    };
     statistics::PoolTotals& totals = first.totals();
     const pages::PageMap& map = first.heap().space().map();
-    std::uint64_t known = read(totals.lost_bytes);
+    std::uint64_t known = base::read(totals.lost_bytes);
     known += first.shared().quarantine.bytes_of_those(
         [&](const void* block) { return map.at(block).is_bucket(); });
     first.for_each_series([&](BucketSet& series) {
@@ -297,16 +292,16 @@ void count_lost(BucketSet& first) noexcept {
     first.counters().for_each([&](const detail::ThreadCounters& thread, unsigned series) {
         for (unsigned bucket = 0; bucket < detail::bucket_count; ++bucket) {
             const detail::BucketCounters& counted = thread.buckets[bucket];
-            known +=
-                (read(counted.taken) - read(counted.returned)) * base::block_bytes(series, bucket);
+            known += (base::read(counted.taken) - base::read(counted.returned)) *
+                     base::block_bytes(series, bucket);
         }
     });
     std::uint64_t out = 0;
-    for (const detail::Counter& of_row : totals.bucket_out_bytes) out += read(of_row);
+    for (const detail::Counter& of_row : totals.bucket_out_bytes) out += base::read(of_row);
     const std::uint64_t lost = statistics::above(out, known);
     totals.lost_bytes.fetch_add(lost, std::memory_order_relaxed);
     // Blocks that other threads got between the copies of these counters are not in all of them.
-    totals.let_go(std::min(read(totals.held_bytes), lost));
+    totals.let_go(std::min(base::read(totals.held_bytes), lost));
 }
 
 // Charges blocks of the loaded magazine to the budget of the thread's scope, as far as the limits
