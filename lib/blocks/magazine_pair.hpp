@@ -56,8 +56,10 @@ public:
     }
     /// Returns whether it may hold another magazine with this many blocks. It may if free memory
     /// stays within the retention limit and the shard's spans are at least half in use. Otherwise
-    /// blocks go home, because only there are they taken from the fullest span first.
+    /// blocks go home, because only there are they taken from the fullest span first. So do blocks
+    /// that share cache lines: from there, a magazine gets neighbors.
     bool may_keep(unsigned blocks) noexcept {
+        if (spans_.traits().block_bytes % cache_line_bytes != 0) return false;
         const std::size_t bytes = blocks * spans_.traits().block_bytes;
         // A finer size gets a quarter, so that the three finer sizes of a row together keep about
         // as much as the row's bucket.
