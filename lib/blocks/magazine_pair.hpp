@@ -56,10 +56,8 @@ public:
     }
     /// Returns whether it may hold another magazine with this many blocks. It may if free memory
     /// stays within the retention limit and the shard's spans are at least half in use. Otherwise
-    /// blocks go home, because only there are they taken from the fullest span first. So do blocks
-    /// that share cache lines: from there, a magazine gets neighbors.
+    /// blocks go home, because only there are they taken from the fullest span first.
     bool may_keep(unsigned blocks) noexcept {
-        if (spans_.traits().block_bytes % cache_line_bytes != 0) return false;
         const std::size_t bytes = blocks * spans_.traits().block_bytes;
         // A finer size gets a quarter, so that the three finer sizes of a row together keep about
         // as much as the row's bucket.
@@ -430,8 +428,12 @@ public:
     bool load_empty(pages::Changes& changes) noexcept {
         const auto may_make =
             spare_ == nullptr ? BucketDepot::MayMake::always : BucketDepot::MayMake::within_limit;
+        const auto may_go_to_depot = [&] {
+            return !splits_lines(*spare_, loaded.bucket().traits.block_bytes) &&
+                   loaded.bucket().depot.may_keep(spare_->count);
+        };
         Magazine* empty = nullptr;
-        if (spare_ == nullptr || loaded.bucket().depot.may_keep(spare_->count)) {
+        if (spare_ == nullptr || may_go_to_depot()) {
             empty = loaded.bucket().depot.take_empty(may_make);
             loaded.bucket().depot.drain_after_exchange(changes);
         }

@@ -3,11 +3,15 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
+#include <barrier>
 #include <cstdint>
 #include <cstring>
 #include <latch>
+#include <ranges>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include <tensorpool/detail/address_range.hpp>
@@ -67,6 +71,43 @@ protected:
 
     MemoryPool& pool_ = get_global_memory_pool();
 };
+
+/// Returns the part of the cache lines that hold blocks of two threads, after each thread has freed
+/// half of the blocks that the other allocated, and its own other half.
+template <class Allocate, class Free>
+double lines_of_two_threads(std::size_t bytes, Allocate allocate, Free free) {
+    constexpr std::size_t line_bytes = 64;
+    std::vector<void*> blocks[2];
+    std::barrier turn(2);
+    const auto work = [&](int thread) {
+        std::vector<void*>& own = blocks[thread];
+        own.resize(20'000);
+        for (int round = 0; round != 4; ++round) {
+            for (void*& block : own) block = allocate(bytes);
+            turn.arrive_and_wait();
+            if (round == 3) break;
+            for (std::size_t i = 0; i < own.size(); i += 2) free(blocks[1 - thread][i]);
+            turn.arrive_and_wait();
+            for (std::size_t i = 1; i < own.size(); i += 2) free(own[i]);
+            turn.arrive_and_wait();
+        }
+    };
+    std::thread other(work, 1);
+    work(0);
+    other.join();
+    std::unordered_map<std::uintptr_t, unsigned> threads_of_lines;
+    for (const unsigned thread : {0U, 1U}) {
+        for (void* const block : blocks[thread]) {
+            const auto begin = reinterpret_cast<std::uintptr_t>(block);
+            for (auto line = begin / line_bytes; line <= (begin + bytes - 1) / line_bytes; ++line) {
+                threads_of_lines[line] |= 1U << thread;
+            }
+            free(block);
+        }
+    }
+    const auto shared = std::ranges::count(threads_of_lines | std::views::values, 3U);
+    return static_cast<double>(shared) / static_cast<double>(threads_of_lines.size());
+}
 
 TEST_F(FinerSizes, RequestGetsTheSmallestBlockThatHoldsIt) {
     for (std::size_t bytes = 1; bytes <= detail::largest_block_bytes; bytes += bytes / 16 + 1) {
@@ -194,6 +235,12 @@ TEST_F(FinerSizes, BlocksFreedOnOtherThreadsAreCountedOnce) {
     EXPECT_EQ(values.in_use_bytes, 0U);
     EXPECT_EQ(values.allocations, 2 * count);
     EXPECT_EQ(values.deallocations, 2 * count);
+}
+
+TEST_F(FinerSizes, ThreadsShareFewCacheLines) {
+    for (const std::size_t bytes : {16, 32, 48, 80, 112, 224}) {
+        EXPECT_LE(lines_of_two_threads(bytes, allocate, free), 0.05) << bytes;
+    }
 }
 
 // All series together stay below the limit for one pool.
