@@ -156,7 +156,7 @@ void* Cache::pop_exchanged(unsigned bucket, std::size_t requested_bytes,
 
 bool Cache::exchange_for_full(MagazinePair& pair, pages::Changes& changes) noexcept {
     if (pair.load_full_spare()) return true;
-    count_trip();
+    count_trip(changes);
     if (!may_park(pair, changes)) return false;
     room_.grow(pair, changes);
     Magazine* const full = room_.take_full(pair, changes);
@@ -194,11 +194,11 @@ unsigned Cache::take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPa
     path.may_grow = true;
     if (count != 0) return count;
     for (MagazinePair& other : pairs_) {
-        if (&other != &pair) give_back(other);
+        if (&other != &pair) give_back(other, path);
     }
-    set_->for_each_series([this](const BucketSet& series) {
+    set_->for_each_series([&](const BucketSet& series) {
         Cache* const cache = own_cache(series);
-        if (cache != nullptr && cache != this) cache->give_back_blocks();
+        if (cache != nullptr && cache != this) cache->give_back_blocks(path);
     });
     set_->drain(BucketDepot::Magazines::keep, path);
     return pair.loaded.bucket().spans.take(blocks, max_count, path);
@@ -211,7 +211,7 @@ bool Cache::make_room(MagazinePair& pair, pages::Changes& changes) noexcept {
     conceal(pair);
     if (pair.load_empty_spare()) return true;
     if (pair.loaded.magazine() != nullptr && room_.grow(pair, changes) && has_room()) return true;
-    count_trip();
+    count_trip(changes);
     return may_park(pair, changes) && pair.load_empty(changes);
 }
 
@@ -225,18 +225,18 @@ bool Cache::may_park(MagazinePair& pair, pages::Changes& changes) noexcept {
     return room_.take(pair);
 }
 
-void Cache::give_back(MagazinePair& pair) noexcept {
+void Cache::give_back(MagazinePair& pair, pages::Changes& changes) noexcept {
     conceal(pair);
-    pair.give_back();
+    pair.give_back(changes);
     room_.give_back(pair);
 }
 
-void Cache::count_trip() noexcept {
+void Cache::count_trip(pages::Changes& changes) noexcept {
     set_->counters().fold(*owned_counters_);
     if (++room_.trips % trips_per_look != 0) return;
     for (MagazinePair& pair : pairs_) {
         if (!pair.was_idle()) continue;
-        give_back(pair);
+        give_back(pair, changes);
         room_.forget_growth(pair);
     }
 }
@@ -308,7 +308,7 @@ void count_lost(BucketSet& first) noexcept {
 // allow. REQUIRES: no block is exposed.
 bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
     MagazinePair& pair = pairs_[bucket];
-    if (pair.loaded.concealed() != 0) count_trip();  // which may take them away
+    if (pair.loaded.concealed() != 0) count_trip(path);  // which may take them away
     if (pair.loaded.concealed() == 0 && !exchange_for_full(pair, path) &&
         !load_from_spans(pair, path)) {
         return false;
@@ -319,7 +319,7 @@ bool Cache::expose(unsigned bucket, pages::SlowPath& path) noexcept {
         budget.charge(block_bytes, pair.loaded.to_expose() * block_bytes, block_bytes, path.budget);
     if (charged == 0) {
         path.refusal = path.budget.refusal();
-        give_back(pair);  // another thread could not take it back if there was no room for it
+        give_back(pair, path);  // another thread could not take it back if there was no room for it
         return false;
     }
     const std::size_t count = charged / block_bytes;

@@ -93,13 +93,13 @@ public:
         return pairs_[bucket].parks(block);
     }
     /// Gives all magazines with their blocks to the depots.
-    void give_back_blocks() noexcept {
+    void give_back_blocks(pages::Changes& changes) noexcept {
         const SlowCall call(*this);
-        for (MagazinePair& pair : pairs_) give_back(pair);
+        for (MagazinePair& pair : pairs_) give_back(pair, changes);
     }
     /// Gives all magazines with their blocks to the depots, and large blocks to the page heap.
     void give_back_all(pages::Changes& changes) noexcept {
-        give_back_blocks();
+        give_back_blocks(changes);
         large.give_back(changes);
     }
 
@@ -182,8 +182,8 @@ private:
     unsigned take_from_spans(MagazinePair& pair, void** blocks, pages::SlowPath& path) noexcept;
     bool make_room(MagazinePair& pair, pages::Changes& changes) noexcept;
     bool may_park(MagazinePair& pair, pages::Changes& changes) noexcept;
-    void give_back(MagazinePair& pair) noexcept;
-    void count_trip() noexcept;
+    void give_back(MagazinePair& pair, pages::Changes& changes) noexcept;
+    void count_trip(pages::Changes& changes) noexcept;
     bool expose(unsigned bucket, pages::SlowPath& path) noexcept;
     void conceal(MagazinePair& pair) noexcept {
         if (exposed_to() != nullptr) exposed_to()->refund(pair.loaded.conceal());

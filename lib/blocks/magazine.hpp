@@ -20,20 +20,22 @@ struct Magazine : boost::intrusive::slist_base_hook<
     void* blocks[magazine_room];
 };
 
-/// Whether blocks that share cache lines lie there without their neighbors, by a sample. They go
-/// home, and serve in order again: from a depot, two threads would write to the same lines.
+/// Returns whether blocks of this size share cache lines and most of these are not adjacent, by a
+/// sample of pairs. Another thread that got such a magazine from the depot would write to lines of
+/// this one, so its blocks go home to their spans, and serve in order again.
+// Of 128 blocks, 8 pairs: both even and odd places, because blocks may have been freed in pairs.
 inline bool splits_lines(const Magazine& magazine, std::size_t block_bytes) noexcept {
     if (block_bytes % cache_line_bytes == 0) return false;
     unsigned pairs = 0;
     unsigned neighbors = 0;
-    for (unsigned i = 1; i < magazine.count; i += 16) {
+    for (unsigned i = 1; i < magazine.count; i += 17) {
         const auto first = reinterpret_cast<std::uintptr_t>(magazine.blocks[i - 1]);
         const auto second = reinterpret_cast<std::uintptr_t>(magazine.blocks[i]);
         const std::uintptr_t distance = first < second ? second - first : first - second;
         neighbors += distance == block_bytes ? 1 : 0;
         ++pairs;
     }
-    return 2 * neighbors < pairs;
+    return 4 * neighbors < 3 * pairs;
 }
 
 using MagazineList = boost::intrusive::slist<Magazine, boost::intrusive::constant_time_size<false>>;

@@ -457,10 +457,18 @@ public:
         }
         return loaded.magazine();
     }
-    /// Gives both magazines with their blocks to the depot. REQUIRES: no block is exposed.
-    void give_back() noexcept {
-        if (spare_ != nullptr) give(*std::exchange(spare_, nullptr));
-        if (loaded.magazine() != nullptr) give(loaded.unload());
+    /// Gives both magazines to the depot: with their blocks, unless these go home because they
+    /// split cache lines. REQUIRES: no block is exposed.
+    void give_back(pages::Changes& changes) noexcept {
+        const auto give_one = [&](Magazine& magazine) {
+            if (splits_lines(magazine, loaded.bucket().traits.block_bytes)) {
+                bring_home(magazine, changes);
+                magazine.count = 0;
+            }
+            give(magazine);
+        };
+        if (spare_ != nullptr) give_one(*std::exchange(spare_, nullptr));
+        if (loaded.magazine() != nullptr) give_one(loaded.unload());
     }
     /// Returns all blocks to their spans, on another thread. Returns the bytes of those that were
     /// exposed, which the caller refunds. REQUIRES: `loaded` is closed.

@@ -219,7 +219,7 @@ TEST_F(ArenaInAContainerDeathTest, ReservesTwiceTheLimit) {
         {
             limit_to(300 * mib, 200 * mib);
             const Arena arena(ArenaOptions{.initial_capacity = 0});
-            std::filesystem::remove_all(files_.root());
+            std::filesystem::remove_all(files_.root());  // no destructor runs
             std::_Exit(arena.reserved() == 600 * mib ? 0 : 1);
         },
         ::testing::ExitedWithCode(0), "");

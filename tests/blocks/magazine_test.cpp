@@ -151,5 +151,45 @@ TEST(MagazineStore, ThreadsMakeAndDestroyConcurrently) {
     EXPECT_EQ(store.bytes_in_use(), 0U);
 }
 
+/// A magazine of `count` made-up blocks, whose places among all blocks `place` returns.
+template <class Place>
+bool splits_lines_of(std::size_t block_bytes, unsigned count, Place place) {
+    Magazine magazine;
+    magazine.count = count;
+    for (unsigned i = 0; i != count; ++i) {
+        magazine.blocks[i] = reinterpret_cast<void*>(0x10000 + place(i) * block_bytes);
+    }
+    return splits_lines(magazine, block_bytes);
+}
+
+TEST(SplitsLines, IsFalseForAdjacentBlocks) {
+    for (const std::size_t bytes : {16, 48, 80, 224}) {
+        EXPECT_FALSE(splits_lines_of(bytes, 128, [](unsigned i) { return i; })) << bytes;
+        EXPECT_FALSE(splits_lines_of(bytes, 128, [](unsigned i) { return 128 - i; })) << bytes;
+    }
+}
+
+TEST(SplitsLines, IsTrueForEverySecondBlock) {
+    for (const std::size_t bytes : {16, 48, 80, 224}) {
+        EXPECT_TRUE(splits_lines_of(bytes, 128, [](unsigned i) { return 2 * i; })) << bytes;
+    }
+    EXPECT_TRUE(splits_lines_of(16, 2, [](unsigned i) { return 2 * i; }));
+}
+
+TEST(SplitsLines, IsTrueForPairsOfBlocksWhereverTheyBegin) {
+    for (const unsigned begin : {0U, 1U}) {
+        const auto place = [=](unsigned i) { return (i + begin) / 2 * 5 + (i + begin) % 2; };
+        EXPECT_TRUE(splits_lines_of(16, 128, place)) << begin;
+    }
+}
+
+TEST(SplitsLines, IsFalseForWholeLinesAndForOneBlock) {
+    const auto every_second = [](unsigned i) { return 2 * i; };
+    EXPECT_FALSE(splits_lines_of(64, 128, every_second));
+    EXPECT_FALSE(splits_lines_of(192, 128, every_second));
+    EXPECT_FALSE(splits_lines_of(16, 1, every_second));
+    EXPECT_FALSE(splits_lines_of(16, 0, every_second));
+}
+
 }  // namespace
 }  // namespace tensorpool::blocks

@@ -124,7 +124,7 @@ TEST_F(Fork, BlocksThatReachADepotDuringAForkAreNotLost) {
         pool.deallocate(bucket_1k, pool.allocate(bucket_1k));
         parked.release();
         may_give.acquire();
-        thread_registry().attached(pool.set)->give_back_blocks();
+        thread_registry().attached(pool.set)->give_back_blocks(testing::PoolParts::path());
         given.release();
         done.acquire();
     });

@@ -19,15 +19,16 @@ std::size_t mapped_bytes() {
     return pages * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
 }
 
-// All blocks of a round are served, of which the pool serves those from the minimum on. Only their
-// ends are written: the limit is one of addresses.
+// All blocks of a round are served, of which the pool serves those from the minimum on. A byte
+// of each 64 KiB is written: the limit is one of addresses.
 void use(std::size_t bytes, std::size_t all) {
     std::vector<void*> blocks(all / bytes);
     for (void*& block : blocks) {
         block = std::malloc(bytes);
         if (block == nullptr) return expect(false, "a block", bytes);
         auto* const first = static_cast<volatile char*>(block);
-        first[0] = first[bytes - 1] = 1;
+        for (std::size_t i = 0; i < bytes; i += 65536) first[i] = 1;
+        first[bytes - 1] = 1;
     }
     for (void* const block : blocks) std::free(block);
 }

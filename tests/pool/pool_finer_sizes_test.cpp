@@ -72,29 +72,36 @@ protected:
     MemoryPool& pool_ = get_global_memory_pool();
 };
 
-/// Returns the part of the cache lines that hold blocks of two threads, after each thread has freed
-/// half of the blocks that the other allocated, and its own other half.
+/// Two threads allocate `count` blocks each, and free half of the blocks that the other allocated
+/// and their own other half, in `rounds` rounds; others do it again, `pairs_of_threads` times in
+/// all. Returns the fraction of the cache lines that hold blocks of two threads after the last two
+/// have allocated once more.
 template <class Allocate, class Free>
-double lines_of_two_threads(std::size_t bytes, Allocate allocate, Free free) {
+double lines_of_two_threads(std::size_t bytes, std::size_t count, int rounds, int pairs_of_threads,
+                            Allocate allocate, Free free) {
     constexpr std::size_t line_bytes = 64;
-    std::vector<void*> blocks[2];
+    std::vector<void*> blocks[2] = {std::vector<void*>(count), std::vector<void*>(count)};
     std::barrier turn(2);
-    const auto work = [&](int thread) {
-        std::vector<void*>& own = blocks[thread];
-        own.resize(20'000);
-        for (int round = 0; round != 4; ++round) {
-            for (void*& block : own) block = allocate(bytes);
+    const auto allocate_all = [&](int thread) {
+        for (void*& block : blocks[thread]) block = allocate(bytes);
+        turn.arrive_and_wait();
+    };
+    const auto work = [&](int thread, bool is_last) {
+        for (int round = 0; round != rounds; ++round) {
+            allocate_all(thread);
+            for (std::size_t i = 0; i < count; i += 2) free(blocks[1 - thread][i]);
             turn.arrive_and_wait();
-            if (round == 3) break;
-            for (std::size_t i = 0; i < own.size(); i += 2) free(blocks[1 - thread][i]);
-            turn.arrive_and_wait();
-            for (std::size_t i = 1; i < own.size(); i += 2) free(own[i]);
+            for (std::size_t i = 1; i < count; i += 2) free(blocks[thread][i]);
             turn.arrive_and_wait();
         }
+        if (is_last) allocate_all(thread);
     };
-    std::thread other(work, 1);
-    work(0);
-    other.join();
+    for (int pair = 1; pair <= pairs_of_threads; ++pair) {
+        std::thread one(work, 0, pair == pairs_of_threads);
+        std::thread other(work, 1, pair == pairs_of_threads);
+        one.join();
+        other.join();
+    }
     std::unordered_map<std::uintptr_t, unsigned> threads_of_lines;
     for (const unsigned thread : {0U, 1U}) {
         for (void* const block : blocks[thread]) {
@@ -238,8 +245,15 @@ TEST_F(FinerSizes, BlocksFreedOnOtherThreadsAreCountedOnce) {
 }
 
 TEST_F(FinerSizes, ThreadsShareFewCacheLines) {
-    for (const std::size_t bytes : {16, 32, 48, 80, 112, 224}) {
-        EXPECT_LE(lines_of_two_threads(bytes, allocate, free), 0.05) << bytes;
+    for (const std::size_t bytes : {16, 32, 48, 80, 96, 112, 160, 224}) {
+        EXPECT_LE(lines_of_two_threads(bytes, 20'000, 3, 1, allocate, free), 0.05) << bytes;
+    }
+}
+
+// What an ended thread leaves in a depot would serve the next one first.
+TEST_F(FinerSizes, EndedThreadsLeaveNoPartsOfCacheLines) {
+    for (const std::size_t bytes : {16, 48, 112}) {
+        EXPECT_LE(lines_of_two_threads(bytes, 200, 1, 20, allocate, free), 0.1) << bytes;
     }
 }
 

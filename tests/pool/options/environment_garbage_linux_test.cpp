@@ -80,10 +80,10 @@ void use_library_with(const char* name, const std::string& value) {
 const std::string values[] = {"",    "  ",         std::string(10'000, 'x'),    "\xFF\xFE", "-1",
                               "nan", "much\nmore", "99999999999999999999999999"};
 
-/// Uses the library with each of the values, in a child of this process, which has not used it.
+/// Uses the library with each value, in a new child each time; this process never uses it itself.
 [[noreturn]] void use_library_with_each_value(const char* name) {
     for (const std::string& value : values) {
-        std::fprintf(stderr, "%.20s:\n", value.c_str());
+        std::fprintf(stderr, "%d:\n", static_cast<int>(&value - values));
         const pid_t child = fork();
         if (child == 0) {
             use_library_with(name, value);
@@ -104,7 +104,7 @@ TEST_P(EnvironmentGarbageDeathTest, IsReportedInOneLineAndReplacedByTheDefault) 
     for (const std::string& value : values) {
         const bool is_silent =
             reads == Reads::silently || (reads == Reads::unless_empty && value.empty());
-        expected += value.substr(0, 20) + ":\n";
+        expected += std::to_string(&value - values) + ":\n";
         if (!is_silent) expected += "tensorpool: " + std::string(name) + " [^\n]*\n";
     }
     EXPECT_EXIT(use_library_with_each_value(name), ::testing::ExitedWithCode(0),
