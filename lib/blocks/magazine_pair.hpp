@@ -429,8 +429,7 @@ public:
         const auto may_make =
             spare_ == nullptr ? BucketDepot::MayMake::always : BucketDepot::MayMake::within_limit;
         const auto may_go_to_depot = [&] {
-            return !splits_lines(*spare_, loaded.bucket().traits.block_bytes) &&
-                   loaded.bucket().depot.may_keep(spare_->count);
+            return !must_go_home(*spare_) && loaded.bucket().depot.may_keep(spare_->count);
         };
         Magazine* empty = nullptr;
         if (spare_ == nullptr || may_go_to_depot()) {
@@ -461,7 +460,7 @@ public:
     /// split cache lines. REQUIRES: no block is exposed.
     void give_back(pages::Changes& changes) noexcept {
         const auto give_one = [&](Magazine& magazine) {
-            if (splits_lines(magazine, loaded.bucket().traits.block_bytes)) {
+            if (must_go_home(magazine)) {
                 bring_home(magazine, changes);
                 magazine.count = 0;
             }
@@ -499,6 +498,11 @@ private:
     void give(Magazine& magazine) noexcept {
         detail::add_release(loaded.counted().returned, magazine.count);
         loaded.bucket().depot.give(magazine);
+    }
+    // One thread shares no lines, and the depot is faster.
+    bool must_go_home(const Magazine& magazine) const noexcept {
+        return splits_lines(magazine, loaded.bucket().traits.block_bytes) &&
+               !platform::is_single_threaded();
     }
     void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
         if (magazine.count == 0) return;

@@ -49,7 +49,10 @@ template <class Request>
 Times times_of(Request request) {
     std::vector<void*> blocks(200);
     std::vector<double> times;
-    for (void*& block : blocks) times.push_back(time_of([&] { block = request(); }));
+    for (void*& block : blocks) {
+        times.push_back(time_of([&] { block = request(); }));
+        if (block == nullptr) std::abort();
+    }
     for (void* const block : blocks) std::free(block);
     std::sort(times.begin(), times.end());
     const double sum = std::accumulate(times.begin(), times.end(), 0.0);
