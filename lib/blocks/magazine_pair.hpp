@@ -64,6 +64,11 @@ public:
         const std::size_t idle = sources().series == 0 ? min_idle_bytes : min_idle_bytes / 4;
         return spans_.are_at_least_half_out(idle) && sources().heap.kept().may_keep(bytes);
     }
+    /// Notes that a thread took blocks which another one gave.
+    void note_crossing() noexcept {
+        if (!has_crossings()) has_crossings_.store(true, std::memory_order_relaxed);
+    }
+    bool has_crossings() const noexcept { return has_crossings_.load(std::memory_order_relaxed); }
     std::size_t bytes() const noexcept {
         const Depot* const depot = depot_.load(std::memory_order_acquire);
         return depot == nullptr ? 0 : depot->blocks() * spans_.traits().block_bytes;
@@ -182,6 +187,7 @@ private:
     std::size_t magazines_ = 0;  // made and not destroyed; guarded by the lock of the first shard
     // Loads with acquire pair with the release store in `make_depot`.
     std::atomic<Depot*> depot_ = nullptr;
+    std::atomic<bool> has_crossings_ = false;  // relaxed: a hint
 };
 
 /// One size class of one pool. Every block that was carved from a span is in exactly one state: in
@@ -419,6 +425,7 @@ public:
     }
     /// Loads `magazine`. The loaded one becomes the spare, and the spare goes to the depot.
     void load(Magazine& magazine) noexcept {
+        if (magazine.count != 0 && magazine.giver != this) loaded.bucket().depot.note_crossing();
         if (spare_ != nullptr) give(*spare_);
         spare_ = &magazine;
         swap();
@@ -496,13 +503,14 @@ private:
         loaded.load(*spare, usable_capacity());
     }
     void give(Magazine& magazine) noexcept {
+        magazine.giver = this;
         detail::add_release(loaded.counted().returned, magazine.count);
         loaded.bucket().depot.give(magazine);
     }
-    // One thread shares no lines, and the depot is faster.
+    // The depot is faster, so it serves as long as one thread uses it at a time.
     bool must_go_home(const Magazine& magazine) const noexcept {
-        return splits_lines(magazine, loaded.bucket().traits.block_bytes) &&
-               !platform::is_single_threaded();
+        return loaded.bucket().depot.has_crossings() &&
+               splits_lines(magazine, loaded.bucket().traits.block_bytes);
     }
     void bring_home(const Magazine& magazine, pages::Changes& changes) noexcept {
         if (magazine.count == 0) return;
