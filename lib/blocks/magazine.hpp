@@ -17,7 +17,7 @@ struct Magazine : boost::intrusive::slist_base_hook<
                       boost::intrusive::link_mode<boost::intrusive::normal_link>> {
     unsigned count = 0;
     std::uint32_t number = 0;     // its index in its depot's MagazineTable
-    const void* giver = nullptr;  // the pair of magazines that it was part of last
+    const void* giver = nullptr;  // in a depot: the pair of magazines to which it still belongs
     void* blocks[magazine_room];
 };
 

@@ -425,8 +425,9 @@ public:
     }
     /// Loads `magazine`. The loaded one becomes the spare, and the spare goes to the depot.
     void load(Magazine& magazine) noexcept {
-        if (magazine.count != 0 && magazine.giver != this) loaded.bucket().depot.note_crossing();
-        if (spare_ != nullptr) give(*spare_);
+        if (magazine.count != 0 && magazine.giver != this && !platform::is_single_threaded())
+            loaded.bucket().depot.note_crossing();
+        if (spare_ != nullptr) give(*spare_, this);
         spare_ = &magazine;
         swap();
     }
@@ -471,7 +472,7 @@ public:
                 bring_home(magazine, changes);
                 magazine.count = 0;
             }
-            give(magazine);
+            give(magazine, nullptr);  // the thread may end, and another one get this pair
         };
         if (spare_ != nullptr) give_one(*std::exchange(spare_, nullptr));
         if (loaded.magazine() != nullptr) give_one(loaded.unload());
@@ -502,8 +503,8 @@ private:
         if (loaded.magazine() != nullptr) spare_ = &loaded.unload();
         loaded.load(*spare, usable_capacity());
     }
-    void give(Magazine& magazine) noexcept {
-        magazine.giver = this;
+    void give(Magazine& magazine, const MagazinePair* giver) noexcept {
+        magazine.giver = giver;
         detail::add_release(loaded.counted().returned, magazine.count);
         loaded.bucket().depot.give(magazine);
     }

@@ -72,7 +72,7 @@ TEST_F(BlocksLocks, CallsOfACacheWaitWhileItsBlocksAreTakenBack) {
     LooseCache cache(pool_);
     ClaimDuringAFork claimed{cache};
     EXPECT_TRUE(waits_for(claimed, [&] { cache.parks(bucket, &cache); }));
-    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_blocks(); }));
+    EXPECT_TRUE(waits_for(claimed, [&] { cache.give_back_blocks(PoolParts::path()); }));
     EXPECT_TRUE(waits_for(claimed, [&] { cache.large.take(100, pool_.large); }));
     EXPECT_TRUE(waits_for(claimed, [&] { cache.large.give_back(PoolParts::path()); }));
     EXPECT_TRUE(waits_for(claimed, [&] { cache.large.give_back_unneeded(PoolParts::path()); }));

@@ -236,7 +236,7 @@ TEST_F(MagazinePairTest, SpareGoesToTheDepotOrHomeForAnEmptyMagazine) {
 TEST_F(MagazinePairTest, GivesBothBack) {
     pair_.load(full(3));
     pair_.load(full(5));
-    pair_.give_back();
+    pair_.give_back(PoolParts::path());
     EXPECT_EQ(bucket_.depot.bytes(), 8 * 1024U);
     EXPECT_EQ(counted_.returned, 8U);
     EXPECT_EQ(pair_.loaded.magazine(), nullptr);

@@ -72,12 +72,12 @@ protected:
     MemoryPool& pool_ = get_global_memory_pool();
 };
 
-/// Two threads allocate `count` blocks each, and free half of the blocks that the other allocated
-/// and their own other half, in `rounds` rounds; others do it again, `pairs_of_threads` times in
-/// all. Returns the fraction of the cache lines that hold blocks of two threads after the last two
-/// have allocated once more.
+/// In a round, two threads allocate `count` blocks each, and free half of the blocks that the other
+/// allocated and their own other half. `ended_pairs` pairs of threads make a round and end; two
+/// more make `rounds` rounds, and allocate once more. Returns the fraction of the cache lines that
+/// then hold blocks of two threads.
 template <class Allocate, class Free>
-double lines_of_two_threads(std::size_t bytes, std::size_t count, int rounds, int pairs_of_threads,
+double lines_of_two_threads(std::size_t bytes, std::size_t count, int rounds, int ended_pairs,
                             Allocate allocate, Free free) {
     constexpr std::size_t line_bytes = 64;
     std::vector<void*> blocks[2] = {std::vector<void*>(count), std::vector<void*>(count)};
@@ -86,8 +86,8 @@ double lines_of_two_threads(std::size_t bytes, std::size_t count, int rounds, in
         for (void*& block : blocks[thread]) block = allocate(bytes);
         turn.arrive_and_wait();
     };
-    const auto work = [&](int thread, bool is_last) {
-        for (int round = 0; round != rounds; ++round) {
+    const auto work = [&](int thread, int rounds_of_it, bool is_last) {
+        for (int round = 0; round != rounds_of_it; ++round) {
             allocate_all(thread);
             for (std::size_t i = 0; i < count; i += 2) free(blocks[1 - thread][i]);
             turn.arrive_and_wait();
@@ -96,9 +96,10 @@ double lines_of_two_threads(std::size_t bytes, std::size_t count, int rounds, in
         }
         if (is_last) allocate_all(thread);
     };
-    for (int pair = 1; pair <= pairs_of_threads; ++pair) {
-        std::thread one(work, 0, pair == pairs_of_threads);
-        std::thread other(work, 1, pair == pairs_of_threads);
+    for (int pair = 0; pair <= ended_pairs; ++pair) {
+        const bool is_last = pair == ended_pairs;
+        std::thread one(work, 0, is_last ? rounds : 1, is_last);
+        std::thread other(work, 1, is_last ? rounds : 1, is_last);
         one.join();
         other.join();
     }
@@ -246,14 +247,14 @@ TEST_F(FinerSizes, BlocksFreedOnOtherThreadsAreCountedOnce) {
 
 TEST_F(FinerSizes, ThreadsShareFewCacheLines) {
     for (const std::size_t bytes : {16, 32, 48, 80, 96, 112, 160, 224}) {
-        EXPECT_LE(lines_of_two_threads(bytes, 20'000, 3, 1, allocate, free), 0.05) << bytes;
+        EXPECT_LE(lines_of_two_threads(bytes, 20'000, 3, 0, allocate, free), 0.05) << bytes;
     }
 }
 
 // What an ended thread leaves in a depot would serve the next one first.
 TEST_F(FinerSizes, EndedThreadsLeaveNoPartsOfCacheLines) {
     for (const std::size_t bytes : {16, 48, 112}) {
-        EXPECT_LE(lines_of_two_threads(bytes, 200, 1, 20, allocate, free), 0.1) << bytes;
+        EXPECT_LE(lines_of_two_threads(bytes, 200, 0, 20, allocate, free), 0.1) << bytes;
     }
 }
 
