@@ -254,7 +254,8 @@ public:
         unsigned done = 0;
         for (; done != count; ++done) {
             if (is_of_another_shard(blocks[done])) break;
-            const auto [span, index] = place_of(blocks[done]);
+            pages::Span& span = span_of(blocks[done]);
+            const unsigned index = traits_.index_in(span, blocks[done]);
             if (is_home(span, index)) {
                 events::stop_at_misuse({.kind = events::MisuseKind::double_free,
                                         .pointer = blocks[done],
@@ -387,18 +388,12 @@ private:
         return traits_.is_ours(entry) && entry.span()->shard != number_;
     }
     // A sized free skips validation; the pointer is validated here at the latest.
-    struct Place {
-        pages::Span& span;
-        unsigned index;
-    };
-    Place place_of(void* block) noexcept {
+    pages::Span& span_of(void* block) noexcept {
         const pages::PageEntry entry = traits_.entry(block);
         if (traits_.is_ours(entry)) {
             pages::Span& span = *entry.span();
-            const char* const first = static_cast<const char*>(traits_.block_at(span, 0));
-            const auto offset = static_cast<std::uint64_t>(static_cast<const char*>(block) - first);
-            const std::uint64_t index = traits_.layout.checked_index_at(offset);
-            if (index < span.carved) return {span, static_cast<unsigned>(index)};
+            const unsigned index = traits_.index_in(span, block);
+            if (index < span.carved && traits_.block_at(span, index) == block) return span;
         }
         events::stop_at_misuse(
             {.kind = events::MisuseKind::foreign_free,

@@ -92,12 +92,12 @@ public:
         const SlowCall call(*this);
         return pairs_[bucket].parks(block);
     }
-    /// Gives all magazines with their blocks to the depots.
+    /// Gives all magazines to the depots, with their blocks unless these must go home.
     void give_back_blocks(pages::Changes& changes) noexcept {
         const SlowCall call(*this);
         for (MagazinePair& pair : pairs_) give_back(pair, changes);
     }
-    /// Gives all magazines with their blocks to the depots, and large blocks to the page heap.
+    /// Does the same, and gives large blocks to the page heap.
     void give_back_all(pages::Changes& changes) noexcept {
         give_back_blocks(changes);
         large.give_back(changes);

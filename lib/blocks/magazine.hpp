@@ -17,13 +17,13 @@ struct Magazine : boost::intrusive::slist_base_hook<
                       boost::intrusive::link_mode<boost::intrusive::normal_link>> {
     unsigned count = 0;
     std::uint32_t number = 0;     // its index in its depot's MagazineTable
-    const void* giver = nullptr;  // in a depot: the pair of magazines to which it still belongs
+    const void* giver = nullptr;  // the MagazinePair that put it into a depot, if it still exists
     void* blocks[magazine_room];
 };
 
-/// Returns whether blocks of this size share cache lines and most of these are not adjacent, by a
-/// sample of pairs. Another thread that got such a magazine from the depot would write to lines of
-/// this one, so its blocks go home to their spans, and serve in order again.
+/// Returns whether blocks of this size share cache lines and a quarter of this magazine's, or more,
+/// are not adjacent, by a sample of pairs. A thread that took it from a depot would write to the
+/// same cache lines as the thread that gave it.
 // Of 128 blocks, 8 pairs: both even and odd places, because blocks may have been freed in pairs.
 inline bool splits_lines(const Magazine& magazine, std::size_t block_bytes) noexcept {
     if (block_bytes % cache_line_bytes == 0) return false;

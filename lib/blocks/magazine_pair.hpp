@@ -64,10 +64,11 @@ public:
         const std::size_t idle = sources().series == 0 ? min_idle_bytes : min_idle_bytes / 4;
         return spans_.are_at_least_half_out(idle) && sources().heap.kept().may_keep(bytes);
     }
-    /// Notes that a thread took blocks which another one gave.
+    /// Notes a crossing: a thread took blocks that another one gave.
     void note_crossing() noexcept {
         if (!has_crossings()) has_crossings_.store(true, std::memory_order_relaxed);
     }
+    /// Returns whether there was ever one.
     bool has_crossings() const noexcept { return has_crossings_.load(std::memory_order_relaxed); }
     std::size_t bytes() const noexcept {
         const Depot* const depot = depot_.load(std::memory_order_acquire);
@@ -425,6 +426,7 @@ public:
     }
     /// Loads `magazine`. The loaded one becomes the spare, and the spare goes to the depot.
     void load(Magazine& magazine) noexcept {
+        // The giver of a magazine is unknown if its thread may have ended.
         if (magazine.count != 0 && magazine.giver != this && !platform::is_single_threaded())
             loaded.bucket().depot.note_crossing();
         if (spare_ != nullptr) give(*spare_, this);
@@ -508,7 +510,7 @@ private:
         detail::add_release(loaded.counted().returned, magazine.count);
         loaded.bucket().depot.give(magazine);
     }
-    // The depot is faster, so it serves as long as one thread uses it at a time.
+    // Going home costs three times as much as the depot, so it begins with the first crossing.
     bool must_go_home(const Magazine& magazine) const noexcept {
         return loaded.bucket().depot.has_crossings() &&
                splits_lines(magazine, loaded.bucket().traits.block_bytes);
