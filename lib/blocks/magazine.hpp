@@ -21,9 +21,9 @@ struct Magazine : boost::intrusive::slist_base_hook<
     void* blocks[magazine_room];
 };
 
-/// Returns whether blocks of this size share cache lines and a quarter of this magazine's, or more,
-/// are not adjacent, by a sample of pairs. A thread that took it from a depot would write to the
-/// same cache lines as the thread that gave it.
+/// Returns whether blocks of this size share cache lines and more than a quarter of those in the
+/// magazine are not adjacent, by a sample of pairs. A thread that took it from a depot would write
+/// to the same cache lines as the thread that gave it.
 // Of 128 blocks, 8 pairs: both even and odd places, because blocks may have been freed in pairs.
 inline bool splits_lines(const Magazine& magazine, std::size_t block_bytes) noexcept {
     if (block_bytes % cache_line_bytes == 0) return false;
