@@ -10,12 +10,11 @@
 
 namespace tensorpool::stashing {
 
-/// Consecutive encoded pieces that are stored together: in a block, or in a file.
+/// Consecutive bytes of what rests: a block of a pool, or a part of a file.
 struct Slab {
-    PooledAllocation memory;     // owns nothing if the slab is in a file
-    std::uint64_t position = 0;  // in the file
+    std::byte* memory = nullptr;  // nullptr if the slab is in a file
+    std::uint64_t position = 0;   // in the file
     std::size_t bytes = 0;
-    std::size_t pieces = 0;
 };
 
 /// Returns the object at `place`, which the first call makes. It is never destroyed: threads may
@@ -30,49 +29,6 @@ Object& made_once(std::atomic<Object*>& place, const auto&... arguments) {
         return *made.release();
     return *present;
 }
-
-/// Returns the process's pool "stash", from which compressed content is allocated unless the
-/// options name another one. Throws AllocationError.
-inline MemoryPool& store_pool() {
-    static constinit std::atomic<MemoryPool*> pool = nullptr;
-    return made_once(pool, PoolOptions{.name = "stash"});
-}
-
-/// Returns the bytes of a pool's memory that a block takes; 0 for none.
-inline std::size_t usable_bytes(const PooledAllocation& block) noexcept {
-    if (!block) return 0;
-    return static_cast<MemoryPool*>(block.held().owner.pool())->usable_size(block.get());
-}
-
-/// Memory to work in for a while: of a pool, or of the system where the pool has no room. So what
-/// rests can be read, and moved to a file, however full the pool is.
-class WorkMemory {
-public:
-    /// Throws AllocationError if the system has no memory either.
-    WorkMemory(MemoryPool& pool, std::size_t bytes)
-        : block_(HeldBlock{pool.try_allocate(bytes), bytes, BlockOwner::of_pool(&pool, 64)}) {
-        if (block_ || bytes == 0) return;
-        mapped_bytes_ = platform::whole_pages(bytes);
-        mapped_ = platform::map(mapped_bytes_, platform::page_bytes());
-        if (mapped_ != nullptr) return;
-        throw AllocationError("memory to work in", bytes, 0, 0, "what the system provides", 0);
-    }
-    WorkMemory(const WorkMemory&) = delete;
-    WorkMemory& operator=(const WorkMemory&) = delete;
-    ~WorkMemory() {
-        if (mapped_ != nullptr) platform::unmap(mapped_, mapped_bytes_);
-    }
-
-    std::span<std::byte> bytes() const noexcept {
-        if (mapped_ == nullptr) return block_.as<std::byte>();
-        return {static_cast<std::byte*>(mapped_), block_.size()};
-    }
-
-private:
-    PooledAllocation block_;
-    void* mapped_ = nullptr;
-    std::size_t mapped_bytes_ = 0;
-};
 
 class SpillStore;
 
@@ -296,137 +252,6 @@ private:
     std::atomic<std::uint64_t> end_ = 0;
     FreeRanges free_;
     const std::string folder_;
-};
-
-/// The bytes of encodings that are stored together, at most.
-inline constexpr std::size_t slab_bytes = std::size_t{1} << 20;
-
-/// Returns the bytes of slabs one after another.
-class SlabReader {
-public:
-    /// Reads `from` the disk or its cache if `store` is not nullptr. Throws AllocationError.
-    SlabReader(MemoryPool& pool, const SpillStore* store, platform::ReadFrom from,
-               std::span<const Slab> slabs, const std::string& tensor)
-        : store_(store),
-          from_(from),
-          left_(slabs),
-          tensor_(tensor),
-          buffer_(pool,
-                  store == nullptr ? 0 : std::ranges::max_element(slabs, {}, &Slab::bytes)->bytes) {
-    }
-
-    /// Returns the next slab, which is valid until the next call. Throws StashError if the file
-    /// cannot be read. REQUIRES: there is one.
-    std::span<const std::byte> next() {
-        const Slab& slab = left_.front();
-        left_ = left_.subspan(1);
-        if (store_ == nullptr) return slab.memory.as<const std::byte>();
-        const auto bytes = buffer_.bytes().first(slab.bytes);
-        store_->check(store_->read(slab.position, bytes, from_), tensor_);
-        return bytes;
-    }
-
-private:
-    const SpillStore* store_;
-    platform::ReadFrom from_;
-    std::span<const Slab> left_;
-    const std::string& tensor_;
-    WorkMemory buffer_;
-};
-
-inline void settle(SpillStore& store, std::span<const Slab> slabs, const std::string& tensor) {
-    for (const Slab& slab : slabs) store.check(store.settle(slab.position, slab.bytes), tensor);
-}
-
-/// Copies slabs from memory to a file, waits for the disk, and returns the copies. Throws
-/// StashError; nothing is then left in the file.
-inline std::vector<Slab> copy_to_file(std::span<const Slab> slabs, SpillStore& store,
-                                      const std::string& tensor) {
-    std::vector<Slab> copies;
-    copies.reserve(slabs.size());
-    try {
-        for (const Slab& slab : slabs) {
-            Slab copy;
-            copy.bytes = slab.bytes;
-            copy.pieces = slab.pieces;
-            const auto bytes = slab.memory.as<const std::byte>().first(slab.bytes);
-            store.check(store.write(bytes, copy.position), tensor);
-            copies.push_back(std::move(copy));
-        }
-        settle(store, copies, tensor);
-    } catch (...) {
-        store.free(copies);
-        throw;
-    }
-    return copies;
-}
-
-/// Packs encoded pieces into slabs, in blocks of a pool or in a file. What it has written is freed
-/// again unless `finish` returns it.
-class SlabWriter {
-public:
-    /// Writes to `store` if that is not nullptr, otherwise to blocks of `pool`. Its buffer is
-    /// memory of `work_pool`. All encodings together have at most `max_bytes` bytes. Throws
-    /// AllocationError.
-    SlabWriter(MemoryPool& pool, MemoryPool& work_pool, SpillStore* store, std::size_t max_bytes,
-               const std::string& tensor)
-        : pool_(pool),
-          store_(store),
-          tensor_(tensor),
-          buffer_(work_pool, std::min(max_bytes, slab_bytes)) {}
-    ~SlabWriter() {
-        if (store_ != nullptr) store_->free(slabs_);
-    }
-
-    /// Returns room for the encoding of the next piece of up to `bytes` bytes. Throws
-    /// AllocationError or StashError if a full slab cannot be stored.
-    std::span<std::byte> room(std::size_t bytes) {
-        if (current_.bytes + bytes > buffer_.bytes().size()) store_slab();
-        return buffer_.bytes().subspan(current_.bytes);
-    }
-    /// Takes the first `bytes` bytes of the room as the encoding of a piece.
-    void take(std::size_t bytes) noexcept {
-        current_.bytes += bytes;
-        ++current_.pieces;
-    }
-    /// Moves all slabs from memory to a file, and writes further ones there. Throws StashError; the
-    /// slabs then stay in memory.
-    void spill_to(SpillStore& store) {
-        slabs_ = copy_to_file(slabs_, store, tensor_);
-        store_ = &store;
-    }
-    /// Stores the last slab, waits for the disk, and returns all slabs.
-    std::vector<Slab> finish() {
-        if (current_.pieces != 0) store_slab();
-        if (store_ != nullptr) settle(*store_, slabs_, tensor_);
-        return std::exchange(slabs_, {});
-    }
-
-private:
-    void store_slab() {
-        const auto filled = buffer_.bytes().first(current_.bytes);
-        slabs_.emplace_back();
-        try {
-            if (store_ != nullptr) {
-                store_->check(store_->write(filled, current_.position), tensor_);
-            } else {
-                // A block of just this size: the rest of the buffer would take memory as well.
-                current_.memory = PooledAllocation(pool_, filled.size());
-                std::memcpy(current_.memory.get(), filled.data(), filled.size());
-            }
-        } catch (...) {
-            slabs_.pop_back();
-            throw;
-        }
-        slabs_.back() = std::exchange(current_, {});
-    }
-
-    MemoryPool& pool_;
-    SpillStore* store_;
-    const std::string& tensor_;
-    WorkMemory buffer_;
-    Slab current_;
-    std::vector<Slab> slabs_;
 };
 
 }  // namespace tensorpool::stashing

@@ -71,17 +71,17 @@ public:
         StashTotals& totals = group_.totals();
         ++totals.tensors;
         ++totals.stashes;
-        if (state_.bytes_in_file() != 0) ++totals.spills;
+        if (state_.encoded().bytes_in_file() != 0) ++totals.spills;
         totals.stashed_bytes += state_.size();
-        totals.compressed_bytes += state_.bytes_in_memory();
-        totals.spilled_bytes += state_.bytes_in_file();
+        totals.compressed_bytes += state_.encoded().bytes_in_memory();
+        totals.spilled_bytes += state_.encoded().bytes_in_file();
     }
     ~CountedStash() {
         StashTotals& totals = group_.totals();
         --totals.tensors;
         totals.stashed_bytes -= state_.size();
-        totals.compressed_bytes -= state_.bytes_in_memory();
-        totals.spilled_bytes -= state_.bytes_in_file();
+        totals.compressed_bytes -= state_.encoded().bytes_in_memory();
+        totals.spilled_bytes -= state_.encoded().bytes_in_file();
     }
     CountedStash& operator=(const CountedStash&) = delete;
 
@@ -200,11 +200,11 @@ std::size_t Stash::size() const noexcept {
 
 std::size_t Stash::bytes_at_rest() const noexcept {
     return state_ == nullptr ? 0
-                             : state_->state().bytes_in_memory() + state_->state().bytes_in_file();
+                             : state_->state().encoded().bytes_in_memory() + state_->state().encoded().bytes_in_file();
 }
 
 std::size_t Stash::bytes_spilled() const noexcept {
-    return state_ == nullptr ? 0 : state_->state().bytes_in_file();
+    return state_ == nullptr ? 0 : state_->state().encoded().bytes_in_file();
 }
 
 StashError::StashError(const std::string& tensor, std::size_t piece, const std::string& problem)

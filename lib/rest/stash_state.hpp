@@ -1,9 +1,6 @@
 #pragma once
 
-#include <tensorpool/pooled_array.hpp>
-
-#include "rest/pieces/piece_codec.hpp"
-#include "rest/spill_store.hpp"
+#include "rest/encoded_bytes.hpp"
 
 namespace tensorpool::stashing {
 
@@ -75,7 +72,7 @@ inline double estimate_ratio(std::span<const std::byte> bytes, const DataType& t
     return static_cast<double>(encoded) / static_cast<double>(samples * piece_bytes);
 }
 
-/// The content of a stash: the slabs that hold its encoded pieces, and the size of each encoding.
+/// The content of a stash: its encoded pieces.
 class StashState {
 public:
     /// Where the content came from, and returns to by default.
@@ -94,13 +91,8 @@ public:
           work_pool_(work_pool != nullptr ? *work_pool : pool_),
           origin_(origin),
           size_(bytes.size()),
-          encoded_bytes_(table_for(bytes.size())) {
-        if (is_to_spill(bytes)) store_ = SpillStore::of_folder(options_.folder, options_.name);
+          encoded_(pool_, is_to_spill(bytes) ? store() : nullptr) {
         if (!bytes.empty()) encode(bytes);
-    }
-    /// Gives space in files back. Blocks return to their pool by themselves.
-    ~StashState() {
-        if (store_ != nullptr) store_->free(slabs_);
     }
     StashState& operator=(const StashState&) = delete;
 
@@ -112,34 +104,28 @@ public:
         // With several slabs, the system reads ahead while one is decoded, which is faster by a
         // fifth. A single slab is read faster without the cache, which would need memory when there
         // is the least.
-        const bool is_cached = slabs_.size() > 1 || was_read_ahead_.load(std::memory_order_relaxed);
+        const bool is_cached =
+            encoded_.slabs().size() > 1 || was_read_ahead_.load(std::memory_order_relaxed);
         const auto from = is_cached ? platform::ReadFrom::page_cache : platform::ReadFrom::disk;
-        SlabReader reader(work_pool_, store_.get(), from, slabs_, options_.name);
-        std::size_t number = 0;
-        for (const Slab& slab : slabs_) {
-            std::span<const std::byte> encodings = reader.next();
-            for (std::size_t i = 0; i < slab.pieces; ++i, ++number) {
-                const std::size_t at = number * default_piece_bytes;
-                const auto piece = memory.subspan(at, std::min(default_piece_bytes, size_ - at));
-                const std::size_t bytes = encoded_bytes_[number];
-                if (bytes > encodings.size() ||
-                    !decode_piece(encodings.first(bytes), piece, workspace.get())) {
-                    throw StashError(
-                        options_.name, number,
-                        "found " + std::to_string(bytes) + " damaged bytes in " +
-                            (store_ == nullptr ? "memory" : "the file in " + options_.folder) +
-                            ", expected the encoding of " + std::to_string(piece.size()) +
-                            " bytes, from byte " + std::to_string(at) + ", with their checksum");
-                }
-                encodings = encodings.subspan(bytes);
-            }
+        EncodedReader reader(encoded_, work_pool_, from, max_bytes_of_piece(), options_.name);
+        for (std::size_t at = 0; at < size_; at += default_piece_bytes) {
+            const auto piece = memory.subspan(at, std::min(default_piece_bytes, size_ - at));
+            const std::span<const std::byte> encoding = reader.next();
+            if (decode_piece(encoding, piece, workspace.get())) continue;
+            throw StashError(
+                options_.name, at / default_piece_bytes,
+                "found " + std::to_string(encoding.size()) + " damaged bytes in " +
+                    (encoded_.store() == nullptr ? "memory" : "the file in " + options_.folder) +
+                    ", expected the encoding of " + std::to_string(piece.size()) +
+                    " bytes, from byte " + std::to_string(at) + ", with their checksum");
         }
     }
     /// Lets the system read what is in a file into its cache, from where it is then decoded.
     void read_ahead() const noexcept {
-        if (store_ == nullptr) return;
+        if (encoded_.store() == nullptr) return;
         was_read_ahead_.store(true, std::memory_order_relaxed);
-        for (const Slab& slab : slabs_) store_->read_ahead(slab.position, slab.bytes);
+        for (const Slab& slab : encoded_.slabs())
+            encoded_.store()->read_ahead(slab.position, slab.bytes);
     }
     /// Returns a copy in a file in the folder of the options. Copies the encodings as they are.
     /// Throws StashError or AllocationError. REQUIRES: the content is in memory, and there is a
@@ -151,19 +137,7 @@ public:
     const Origin& origin() const noexcept { return origin_; }
     const std::string& name() const noexcept { return options_.name; }
     std::size_t size() const noexcept { return size_; }
-    std::size_t bytes_in_memory() const noexcept {
-        std::size_t bytes = 0;
-        for (const Slab& slab : slabs_) bytes += usable_bytes(slab.memory);
-        return bytes + usable_bytes(encoded_bytes_.allocation());
-    }
-    std::size_t bytes_in_file() const noexcept {
-        std::size_t bytes = 0;
-        for (const Slab& slab : slabs_)
-            if (!slab.memory) bytes += slab.bytes;
-        return bytes;
-    }
-    /// The slabs, for tests that damage them.
-    std::span<Slab> slabs() noexcept { return slabs_; }
+    const EncodedBytes& encoded() const noexcept { return encoded_; }
 
 private:
     explicit StashState(const StashState& in_memory)
@@ -172,49 +146,34 @@ private:
           work_pool_(in_memory.work_pool_),
           origin_(in_memory.origin_),
           size_(in_memory.size_),
-          encoded_bytes_(table_for(size_)),
-          store_(SpillStore::of_folder(options_.folder, options_.name)) {
-        std::ranges::copy(in_memory.encoded_bytes_, encoded_bytes_.begin());
-        slabs_ = copy_to_file(in_memory.slabs_, *store_, options_.name);
-    }
+          encoded_(in_memory.encoded_.copy_in(store(), work_pool_, options_.name)) {}
     void encode(std::span<const std::byte> bytes) {
         PooledWorkspace workspace(work_pool_, std::min(bytes.size(), default_piece_bytes));
-        const std::size_t max_bytes =
-            max_encoded_bytes(std::min(bytes.size(), default_piece_bytes));
-        SlabWriter writer(
-            pool_, work_pool_, store_.get(),
-            bytes.size() < slab_bytes ? encoded_bytes_.size() * max_bytes : slab_bytes,
-            options_.name);
+        EncodedWriter writer(encoded_, work_pool_, count_pieces(bytes.size()), max_bytes_of_piece(),
+                             options_.name);
         // What was encoded before the memory was used up is not encoded again.
-        const auto or_in_a_file = [&](auto store) {
+        const auto or_in_a_file = [&](auto write) {
             try {
-                return store();
+                return write();
             } catch (const AllocationError&) {
-                if (options_.method != StashMethod::by_cost || store_ != nullptr) throw;
+                if (options_.method != StashMethod::by_cost || encoded_.store() != nullptr) throw;
             }
-            store_ = SpillStore::of_folder(options_.folder, options_.name);
-            writer.spill_to(*store_);
-            return store();
+            encoded_ = encoded_.copy_in(store(), work_pool_, options_.name);
+            return write();
         };
-        for (std::size_t i = 0; i < encoded_bytes_.size(); ++i) {
-            const std::size_t at = i * default_piece_bytes;
+        for (std::size_t at = 0; at < bytes.size(); at += default_piece_bytes) {
             const auto piece = bytes.subspan(at, std::min(default_piece_bytes, bytes.size() - at));
-            const std::span<std::byte> room = or_in_a_file([&] { return writer.room(max_bytes); });
-            const std::size_t taken = encode_piece(piece, options_.type, room, workspace.get());
-            encoded_bytes_[i] = static_cast<std::uint32_t>(taken);
-            writer.take(taken);
+            const std::span<std::byte> room = or_in_a_file([&] { return writer.room(); });
+            writer.take(encode_piece(piece, options_.type, room, workspace.get()));
         }
-        slabs_ = or_in_a_file([&] { return writer.finish(); });
+        or_in_a_file([&] { writer.finish(); });
+        encoded_.settle(options_.name);
     }
-    /// Of the process's pool "stash" where that of the options is full and content may go to a
-    /// file.
-    PooledArray<std::uint32_t> table_for(std::size_t bytes) const {
-        try {
-            return PooledArray<std::uint32_t>(pool_, count_pieces(bytes));
-        } catch (const AllocationError&) {
-            if (options_.folder.empty()) throw;
-            return PooledArray<std::uint32_t>(store_pool(), count_pieces(bytes));
-        }
+    std::size_t max_bytes_of_piece() const noexcept {
+        return max_encoded_bytes(std::min(size_, default_piece_bytes));
+    }
+    std::shared_ptr<SpillStore> store() const {
+        return SpillStore::of_folder(options_.folder, options_.name);
     }
     bool is_to_spill(std::span<const std::byte> bytes) const {
         if (options_.method != StashMethod::by_cost) return options_.method == StashMethod::spill;
@@ -226,9 +185,7 @@ private:
     MemoryPool& work_pool_;
     Origin origin_;
     std::size_t size_;
-    PooledArray<std::uint32_t> encoded_bytes_;  // of each piece
-    std::shared_ptr<SpillStore> store_;         // nullptr if the content is in memory
-    std::vector<Slab> slabs_;
+    EncodedBytes encoded_;
     mutable std::atomic<bool> was_read_ahead_ = false;  // relaxed: a hint
 };
 

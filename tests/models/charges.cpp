@@ -1,6 +1,9 @@
 #include "models/charges.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
+#include <csignal>
 #include <stdexcept>
 #include <string>
 
@@ -17,7 +20,43 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 constexpr const char* names[] = {"process", "cache", "request", "request a", "request b"};
 
+/// Limits the size of the process's files: what is beyond fails as on a full disk.
+void limit_files(rlim_t bytes) {
+    rlimit limit = {};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = std::min(bytes, limit.rlim_max);
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
 }  // namespace
+
+/// A block that a task keeps while it waits; it is freed with the task, on whichever thread.
+struct KeptByTask {
+    explicit KeptByTask(ChargedWorld& of) : world(of) {}
+    KeptByTask(const KeptByTask&) = delete;
+    KeptByTask& operator=(const KeptByTask&) = delete;
+    ~KeptByTask() {
+        if (!block) return;
+        world.pool_.deallocate(block->address, block->bytes);
+        const std::lock_guard guard(world.mutex_);
+        world.remove(block->budget, block->charged);
+    }
+    void make_on(ChargedProgram& program) {
+        block = program.make();
+        if (block) program.count(*block);
+    }
+    void free_on(ChargedProgram& program) {
+        if (!block) return;
+        const auto freed = *std::exchange(block, std::nullopt);
+        {
+            const std::lock_guard guard(world.mutex_);
+            world.remove(freed.budget, freed.charged);
+        }
+        program.free(freed);
+    }
+    ChargedWorld& world;
+    std::optional<ChargedProgram::Block> block;
+};
 
 ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault) {
     for (std::size_t level = 0; level != parents.size(); ++level) {
@@ -34,13 +73,16 @@ ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault) {
     } catch (const StashError&) {
         method_ = StashMethod::compress;  // the folder lies in memory
     }
+    std::signal(SIGXFSZ, SIG_IGN);
 }
 
 ChargedWorld::~ChargedWorld() {
     free_all();
+    limit_files(RLIM_INFINITY);
 }
 
 void ChargedWorld::free_all() {
+    tasks_.clear();
     for (const Block& block : blocks_) {
         pool_.deallocate(block.address, block.bytes);
         remove(block.budget, block.charged);
@@ -81,6 +123,7 @@ void ChargedWorld::change_limits(Choices& choices) {
         budgets_[level]->set_limits({.hard = hard});
         allowed_[level] = hard == 0 ? SIZE_MAX : std::max(hard, budgets_[level]->in_use());
     }
+    limit_files(choices.below(2) == 0 ? RLIM_INFINITY : choices.below(16) * 64 * kib);
 }
 
 bool ChargedWorld::happens(ChargeFault fault) {
@@ -113,16 +156,58 @@ void ChargedProgram::run(int steps) {
 }
 
 void ChargedProgram::step() {
-    const std::size_t what = choices_.below(20);
+    const std::size_t what = choices_.below(22);
+    if (what < 14) return step_in_scope(what);
+    if (what < 15) return use_arena();
+    if (what < 16) return use_scratch();
+    if (what < 18) return run_a_task();
+    if (what < 20 && scopes_.size() < 4) return open_scope();
+    if (!scopes_.empty()) close_scope();
+}
+
+void ChargedProgram::step_in_scope(std::size_t what) {
     if (what < 6) return allocate();
     if (what < 10) return free();
     if (what < 12) return reallocate();
     if (what < 13) return put_to_rest();
-    if (what < 14) return restore();
-    if (what < 15) return use_arena();
-    if (what < 16) return use_scratch();
-    if (what < 18 && scopes_.size() < 4) return open_scope();
-    if (!scopes_.empty()) close_scope();
+    restore();
+}
+
+ChargedTask ChargedProgram::start_task() {
+    ChargedProgram* on = &co_await ChargedTask::NextPart();
+    KeptByTask kept(on->world_);
+    for (std::size_t parts = 1 + on->choices_.below(4); parts != 0; --parts) {
+        kept.make_on(*on);
+        on = &co_await ChargedTask::NextPart();
+        on->step_in_scope(on->choices_.below(14));
+        on = &co_await ChargedTask::NextPart();
+        kept.free_on(*on);
+        on->step_in_scope(on->choices_.below(14));
+    }
+    kept.make_on(*on);
+}
+
+void ChargedProgram::run_a_task() {
+    std::optional<ChargedTask> task;
+    {
+        const std::lock_guard guard(world_.mutex_);
+        if (world_.tasks_.size() > choices_.below(8)) {
+            std::swap(world_.tasks_[choices_.below(world_.tasks_.size())], world_.tasks_.back());
+            task = std::move(world_.tasks_.back());
+            world_.tasks_.pop_back();
+        }
+    }
+    if (!task) {
+        task = start_task();
+        task->level = choices_.below(world_.budgets_.size());
+        (void)task->run_on(*this);
+    }
+    scopes_.emplace_back(static_cast<int>(task->level), *world_.budgets_[task->level]);
+    const bool has_more = task->run_on(*this);
+    scopes_.pop_back();
+    if (!has_more) return;
+    const std::lock_guard guard(world_.mutex_);
+    world_.tasks_.push_back(std::move(*task));
 }
 
 std::size_t ChargedProgram::any_size() {
@@ -140,9 +225,14 @@ void ChargedProgram::close_scope() {
 }
 
 void ChargedProgram::put(Block block) {
+    count(block);
+    const std::lock_guard guard(world_.mutex_);
+    world_.blocks_.push_back(block);
+}
+
+void ChargedProgram::count(const Block& block) {
     const std::lock_guard guard(world_.mutex_);
     world_.add(block.budget, block.charged);
-    world_.blocks_.push_back(block);
     if (world_.happens(ChargeFault::charges_outer) && scopes_.size() > 1) {
         world_.charge_wrongly(block.budget, block.charged, true);
         world_.charge_wrongly(scopes_[scopes_.size() - 2].level, block.charged, false);
@@ -165,6 +255,10 @@ std::optional<ChargedProgram::Block> ChargedProgram::take() {
 }
 
 void ChargedProgram::allocate() {
+    if (const std::optional<Block> block = make()) put(*block);
+}
+
+std::optional<ChargedProgram::Block> ChargedProgram::make() {
     const std::size_t bytes = any_size();
     try {
         void* const address = world_.pool_.allocate(bytes);
@@ -172,8 +266,9 @@ void ChargedProgram::allocate() {
         const bool is_charged = budget != ChargedWorld::no_budget;
         Block block{address, bytes, budget, is_charged ? world_.pool_.usable_size(address) : 0};
         stamp(block);
-        put(block);
+        return block;
     } catch (const AllocationError&) {
+        return std::nullopt;
     }
 }
 
@@ -190,15 +285,17 @@ void ChargedProgram::check_stamp(const void* begin, std::size_t bytes, unsigned 
 }
 
 void ChargedProgram::free() {
-    const std::optional<Block> block = take();
-    if (!block) return;
-    check_stamp(block->address, block->bytes, block->stamp);
-    world_.pool_.deallocate(block->address, block->bytes);
+    if (const std::optional<Block> block = take()) free(*block);
+}
+
+void ChargedProgram::free(const Block& block) {
+    check_stamp(block.address, block.bytes, block.stamp);
+    world_.pool_.deallocate(block.address, block.bytes);
     const std::lock_guard guard(world_.mutex_);
     if (world_.happens(ChargeFault::keeps_charge))
-        world_.charge_wrongly(block->budget, block->charged, false);
-    if (world_.happens(ChargeFault::refunds_twice) && block->charged <= world_.expected_[0])
-        world_.charge_wrongly(block->budget, block->charged, true);
+        world_.charge_wrongly(block.budget, block.charged, false);
+    if (world_.happens(ChargeFault::refunds_twice) && block.charged <= world_.expected_[0])
+        world_.charge_wrongly(block.budget, block.charged, true);
 }
 
 // Inside a scope, what is returned is charged like a new block. Outside, a block that stays in
@@ -245,10 +342,13 @@ void ChargedProgram::put_to_rest() {
         const std::lock_guard guard(world_.mutex_);
         world_.add(stashed.budget, stashed.charged);
         world_.stashed_.push_back(std::move(stashed));
-    } catch (const AllocationError&) {  // the handle still owns its block
-        (void)owner.release();
-        put(*block);
+        return;
+    } catch (const AllocationError&) {
+    } catch (const StashError&) {  // no room for files
+        if (options.method != StashMethod::spill) throw;
     }
+    (void)owner.release();  // the handle still owns its block
+    put(*block);
 }
 
 void ChargedProgram::restore() {

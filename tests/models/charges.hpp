@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <coroutine>
 #include <cstddef>
 #include <deque>
 #include <memory>
@@ -28,6 +29,54 @@ enum class ChargeFault {
     passes_limit,   ///< a request beyond a limit is granted
 };
 
+class ChargedProgram;
+
+/// A coroutine of a few parts, each of which any thread runs in a scope of its budget.
+class ChargedTask {
+public:
+    struct promise_type {
+        ChargedTask get_return_object() { return ChargedTask(Handle::from_promise(*this)); }
+        std::suspend_always initial_suspend() noexcept { return {}; }
+        std::suspend_always final_suspend() noexcept { return {}; }
+        void return_void() {}
+        void unhandled_exception() { throw; }
+        ChargedProgram* runs_on = nullptr;
+    };
+    /// What a part waits for: the program that runs the next one.
+    struct NextPart {
+        bool await_ready() const noexcept { return false; }
+        void await_suspend(std::coroutine_handle<promise_type> waiting) noexcept {
+            promise = &waiting.promise();
+        }
+        ChargedProgram& await_resume() const noexcept { return *promise->runs_on; }
+        promise_type* promise = nullptr;
+    };
+
+    /// Runs the next part. Returns whether there are more.
+    bool run_on(ChargedProgram& program) {
+        handle_.promise().runs_on = &program;
+        handle_.resume();
+        return !handle_.done();
+    }
+    ChargedTask(ChargedTask&& other) noexcept
+        : level(other.level), handle_(std::exchange(other.handle_, nullptr)) {}
+    ChargedTask& operator=(ChargedTask&& other) noexcept {
+        std::swap(level, other.level);
+        std::swap(handle_, other.handle_);
+        return *this;
+    }
+    ~ChargedTask() {
+        if (handle_) handle_.destroy();
+    }
+
+    std::size_t level = 0;  // of its budget
+
+private:
+    using Handle = std::coroutine_handle<promise_type>;
+    explicit ChargedTask(Handle handle) : handle_(handle) {}
+    Handle handle_;
+};
+
 /// What must be charged to budgets, which random programs of several threads agree on: five budgets
 /// in a tree, a pool and blocks that any thread frees.
 class ChargedWorld {
@@ -42,13 +91,14 @@ public:
     /// Throws std::runtime_error if another amount is charged to a budget than must be. REQUIRES:
     /// no program runs, and no scope is open.
     void check() const;
-    /// Sets other limits. REQUIRES: as for `check`.
+    /// Sets other limits, also on the size of files. REQUIRES: as for `check`.
     void change_limits(Choices& choices);
-    /// Frees all blocks. REQUIRES: as for `check`.
+    /// Frees all blocks and ends all tasks. REQUIRES: as for `check`.
     void free_all();
 
 private:
     friend class ChargedProgram;
+    friend struct KeptByTask;
     struct Block {
         void* address = nullptr;
         std::size_t bytes = 0;
@@ -85,6 +135,7 @@ private:
     std::array<std::size_t, 5> expected_ = {};
     std::vector<Block> blocks_;
     std::vector<Stashed> stashed_;
+    std::vector<ChargedTask> tasks_;
     unsigned calls_ = 0;
 };
 
@@ -101,14 +152,22 @@ public:
     void run(int steps);
 
 private:
+    friend struct KeptByTask;
     using Block = ChargedWorld::Block;
     using Stashed = ChargedWorld::Stashed;
 
     void step();
+    /// A step that changes no scope.
+    void step_in_scope(std::size_t what);
+    static ChargedTask start_task();
+    void run_a_task();
     void open_scope();
     void close_scope();
     void allocate();
+    /// Returns a block that nobody else may free yet; none if the request is refused.
+    std::optional<Block> make();
     void free();
+    void free(const Block& block);
     void reallocate();
     void put_to_rest();
     void restore();
@@ -116,6 +175,7 @@ private:
     void use_scratch();
     void note_capacity(std::size_t before);
     std::optional<Block> take();
+    void count(const Block& block);
     void put(Block block);
     /// Writes a new stamp to a block.
     void stamp(Block& block);

@@ -1,7 +1,8 @@
 // Random programs in scopes of budgets: blocks of all sizes that any thread frees and resizes,
-// arenas, scratches, stashes in memory and in files, limits that change, requests that are refused,
-// and children of the process. When all threads pause outside of scopes, what is charged to each
-// budget is exactly what must be. Each planted fault must be found.
+// arenas, scratches, stashes in memory and in files, coroutines whose parts run on any thread,
+// limits that change, disks that are full, requests that are refused, and children of the process.
+// When all threads pause outside of scopes, what is charged to each budget is exactly what must be.
+// Each planted fault must be found.
 //
 // The long form has other seeds in each repetition:
 //     models_tests --gtest_filter=ChargesModel.* --gtest_shuffle --gtest_repeat=1000

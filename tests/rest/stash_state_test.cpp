@@ -1,5 +1,4 @@
 #include "rest/stash_state.hpp"
-#include "rest/spill_store.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,31 +13,16 @@ protected:
     Generator generator_{1};
 };
 
-TEST_F(StashStateTest, PacksPiecesIntoSlabs) {
-    Bytes random(3 << 20);
-    for (std::byte& byte : random) byte = static_cast<std::byte>(generator_());
-    StashState state(random, {}, {.pool = &store_});
-    ASSERT_EQ(state.slabs().size(), 4U);
-    std::size_t pieces = 0;
-    for (const Slab& slab : state.slabs()) {
-        EXPECT_LE(slab.bytes, slab_bytes);
-        EXPECT_EQ(slab.memory.size(), slab.bytes);
-        pieces += slab.pieces;
-    }
-    EXPECT_EQ(pieces, 48U);
-    EXPECT_EQ(state.bytes_in_memory(), store_.statistics().in_use_bytes);
-}
-
 TEST_F(StashStateTest, FlippedBitInEachPieceIsAnErrorThatNamesIt) {
     Bytes random(2'000'000);
     for (std::byte& byte : random) byte = static_cast<std::byte>(generator_());
     StashState state(random, {}, {.name = "layer 7", .pool = &store_});
     Bytes memory(random.size());
     std::size_t number = 0;
-    for (Slab& slab : state.slabs()) {
-        for (std::size_t i = 0; i < slab.pieces; ++i, ++number) {
-            std::byte& damaged =
-                slab.memory.as<std::byte>()[slab.bytes * (2 * i + 1) / (2 * slab.pieces)];
+    std::size_t before = 0;
+    for (const Slab& slab : state.encoded().slabs()) {
+        for (; default_piece_bytes * (2 * number + 1) / 2 < before + slab.bytes; ++number) {
+            std::byte& damaged = slab.memory[default_piece_bytes * (2 * number + 1) / 2 - before];
             damaged ^= std::byte{4};
             try {
                 state.decode_to(memory);
@@ -49,6 +33,7 @@ TEST_F(StashStateTest, FlippedBitInEachPieceIsAnErrorThatNamesIt) {
             }
             damaged ^= std::byte{4};
         }
+        before += slab.bytes;
     }
     EXPECT_EQ(number, 31U);
     state.decode_to(memory);
@@ -56,12 +41,22 @@ TEST_F(StashStateTest, FlippedBitInEachPieceIsAnErrorThatNamesIt) {
 }
 
 TEST_F(StashStateTest, ErrorStatesWhatWasFoundAndExpected) {
-    StashState state(Bytes(100'000, std::byte{3}), {}, {.name = "x", .pool = &store_});
-    state.slabs()[0].memory.as<std::byte>()[0] ^= std::byte{1};
+    const StashState state(Bytes(100'000, std::byte{3}), {}, {.name = "x", .pool = &store_});
+    std::byte* const bytes = state.encoded().slabs()[0].memory;
     Bytes memory(100'000);
-    EXPECT_EQ(message_of([&] { state.decode_to(memory); }),
-              "tensorpool: stash 'x': piece 0: found 21 damaged bytes in memory, expected the "
-              "encoding of 65536 bytes, from byte 0, with their checksum");
+    const auto message = [&] { return message_of([&] { state.decode_to(memory); }); };
+    const std::string expected = " damaged bytes in memory, expected the encoding of ";
+    bytes[sizeof(PieceLength)] ^= std::byte{1};
+    EXPECT_EQ(message(), "tensorpool: stash 'x': piece 0: found 21" + expected +
+                             "65536 bytes, from byte 0, with their checksum");
+    bytes[sizeof(PieceLength)] ^= std::byte{1};
+    // A length beyond the end takes what is left: two encodings of 21 bytes and a length.
+    bytes[3] ^= std::byte{1};
+    EXPECT_EQ(message(), "tensorpool: stash 'x': piece 0: found 46" + expected +
+                             "65536 bytes, from byte 0, with their checksum");
+    bytes[3] ^= std::byte{1};
+    state.decode_to(memory);
+    EXPECT_EQ(memory, Bytes(100'000, std::byte{3}));
 }
 
 }  // namespace

@@ -340,14 +340,14 @@ private:
 };
 
 inline EntrySizes sizes_of(const StashState& rest) noexcept {
-    return {.compressed = rest.bytes_in_memory(),
-            .spilled = rest.bytes_in_file(),
+    return {.compressed = rest.encoded().bytes_in_memory(),
+            .spilled = rest.encoded().bytes_in_file(),
             .at_rest = rest.size()};
 }
 
 /// Returns whether an entry takes less of its pool's memory at rest.
 inline bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
-    return rest.bytes_in_memory() < usable_bytes(entry.tensor);
+    return rest.encoded().bytes_in_memory() < usable_bytes(entry.tensor);
 }
 
 }  // namespace tensorpool::stashing

@@ -293,8 +293,8 @@ private:
         std::unique_ptr<StashState> rest;
         try {
             rest = encode(entry);
-            // The encoding of a small tensor may take a block as large as the tensor's. Its table
-            // takes one of the smallest even if the encoding is in a file.
+            // Content that does not shrink goes to the file. One of the smallest blocks is less than
+            // the records of a stash.
             const bool is_smallest = usable_bytes(entry.tensor) <= detail::smallest_block_bytes;
             if (!saves_memory(*rest, entry) && !is_smallest && !options_.folder.empty())
                 rest = rest->copy_in_file();
@@ -368,7 +368,7 @@ private:
             sizes.in_memory = entry.bytes;
             sizes.at_rest = 0;
         }
-        const std::size_t before = entry.rest->bytes_in_memory();
+        const std::size_t before = entry.rest->encoded().bytes_in_memory();
         const std::lock_guard guard(mutex_);
         totals_.stash_ns += platform::monotonic_clock_ns() - begin;
         if (spilled != nullptr) ++totals_.spills;

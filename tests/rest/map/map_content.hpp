@@ -19,7 +19,8 @@ namespace tensorpool::stashing {
 
 using Map = StashedMap<int>;
 
-inline constexpr std::size_t tensor_bytes = 1 << 20;
+inline constexpr std::size_t MiB = std::size_t{1} << 20;
+inline constexpr std::size_t tensor_bytes = MiB;
 
 template <class Pin>
 bool holds(const Pin& tensor, const Bytes& bytes) {
@@ -46,6 +47,18 @@ inline Bytes random(std::size_t bytes, unsigned seed) {
     for (std::size_t i = 0; i < bytes; i += sizeof(std::uint64_t)) {
         const std::uint64_t word = generator();
         std::memcpy(&all[i], &word, std::min(sizeof word, bytes - i));
+    }
+    return all;
+}
+
+/// Weights in bfloat16.
+inline Bytes weights(std::size_t bytes, unsigned seed) {
+    Generator generator(seed);
+    std::normal_distribution<float> value(0, 0.02F);
+    Bytes all(bytes);
+    for (std::size_t i = 0; i + 2 <= bytes; i += 2) {
+        const float weight = value(generator);
+        std::memcpy(&all[i], reinterpret_cast<const std::byte*>(&weight) + 2, 2);
     }
     return all;
 }

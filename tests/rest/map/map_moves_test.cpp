@@ -11,8 +11,6 @@
 namespace tensorpool::stashing {
 namespace {
 
-constexpr std::size_t MiB = std::size_t{1} << 20;
-
 TEST(StashedMapBudget, ItsPoolMustChargeTheBudget) {
     Budget process("process");
     Budget cache(process, "cache", {.hard = 16 * MiB});

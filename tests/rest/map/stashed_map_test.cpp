@@ -93,6 +93,34 @@ TEST(StashedMap, PinnedTensorsStayWhereTheyAre) {
     EXPECT_EQ(map.statistics().misses, 1U);
 }
 
+// They shrink to two thirds, which was as large a block as before.
+TEST(StashedMap, SmallTensorsGoToRest) {
+    for (const std::size_t bytes : {4UL << 10, 16UL << 10, 64UL << 10}) {
+        Map map({.memory_bytes = MiB, .type = {.code = DataCode::bfloat, .bits = 16}});
+        const int count = static_cast<int>(4 * MiB / bytes);
+        for (int key = 0; key < count; ++key) put(map, key, weights(bytes, key));
+        const StashedMapStatistics now = map.statistics();
+        EXPECT_EQ(now.failures, 0U) << map.last_failure();
+        EXPECT_LE(now.memory_bytes, MiB);
+        EXPECT_GE(now.stashed_bytes, 3 * MiB);
+        EXPECT_LE(now.compressed_bytes, now.stashed_bytes * 7 / 10);
+        for (int key = 0; key < count; key += 7)
+            EXPECT_TRUE(holds(map.get(key), weights(bytes, key)));
+    }
+}
+
+TEST(StashedMap, SmallTensorsThatDoNotShrinkStayAndAreReported) {
+    Map map({.name = "noise", .memory_bytes = MiB});
+    for (int key = 0; key < 80; ++key) put(map, key, random(16 << 10, key));
+    const StashedMapStatistics now = map.statistics();
+    EXPECT_EQ(now.memory_bytes, 80U << 14);
+    EXPECT_GT(now.failures, 0U);
+    EXPECT_EQ(
+        map.last_failure(),
+        "tensorpool: stashed map 'noise': a tensor of 16384 B would take 16384 B of memory at "
+        "rest; it stays in memory");
+}
+
 TEST(StashedMap, TensorsThatWereOnlyReadRestWithoutBeingEncoded) {
     Map map({.memory_bytes = tensor_bytes});
     put(map, 1, numbered(1));
