@@ -1,5 +1,7 @@
 #include "pages/address_space.hpp"
 
+#include "pages/page_map_range.hpp"
+
 namespace tensorpool::detail {
 inline namespace abi_2 {
 
@@ -26,3 +28,14 @@ bool lies_in_a_pool(const void* p) noexcept {
 
 }  // namespace abi_2
 }  // namespace tensorpool::detail
+
+namespace tensorpool::pages {
+
+bool lies_in_page_map(const void* p) noexcept {
+    const PageMap& map = address_space().map();
+    const auto offset =
+        reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(map.entries());
+    return offset < map.page_count() * sizeof(PageMap::Word);
+}
+
+}  // namespace tensorpool::pages
