@@ -133,8 +133,8 @@ public:
     const std::string& name() const noexcept;
     /// Returns the bytes of the tensor; 0 if the stash holds nothing.
     std::size_t size() const noexcept;
-    /// Returns the bytes that the content takes at rest: blocks of the pool, and bytes in a file. In
-    /// memory, these are no more than those of the compressed content, but at least 64.
+    /// Returns the bytes that the content takes at rest: blocks of the pool, and bytes in a file.
+    /// Blocks take at most the compressed size, or 64 bytes if that is less.
     std::size_t bytes_at_rest() const noexcept;
     /// Returns how many of `bytes_at_rest()` are in a file.
     std::size_t bytes_spilled() const noexcept;

@@ -189,10 +189,10 @@ private:
 /// What comes back has the same bytes. Thread-safe; neither copied nor moved.
 ///
 /// When its budget or its own limit needs memory, it puts the least recently used tensors to rest
-/// that are not pinned: with a folder, those that do not shrink to three quarters, or not in blocks
-/// of the pool, go to a file, and the others follow when memory is needed still. Without a folder,
-/// tensors that do not shrink stay in memory, which counts as a failure. If a tensor cannot be put
-/// to rest or restored, it stays as it was.
+/// that are not pinned: with a folder, those that do not shrink to three quarters go to a file, and
+/// the others follow when memory is needed still. Without a folder, tensors that do not shrink by a
+/// sixteenth stay in memory, and so do those of 64 bytes or less in any case; that counts as a
+/// failure. If a tensor cannot be put to rest or restored, it stays as it was.
 ///
 /// What `read` restored is also kept at rest, so that it can go to rest again at once. When memory
 /// is needed, kept compressed bytes go to a file, or are dropped if there is no folder, before any

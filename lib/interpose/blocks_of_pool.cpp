@@ -1,4 +1,5 @@
 #include "interpose/blocks_of_pool.hpp"
+#include "pages/look_ups.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -29,10 +30,11 @@ bool is_known(AllocatedBy by) noexcept {
     return by == AllocatedBy::malloc || has_own_operators();
 }
 
-/// Whether the pool does not even try: inside one of its calls, and for a size that no process has
-/// addresses for, which the next allocator refuses at once. The pool would look for memory first.
+/// Whether the pool does not even try: where it must not be called, and for a size that no process
+/// has addresses for, which the next allocator refuses at once. The pool would look for memory
+/// first.
 bool is_for_next(std::size_t bytes) noexcept {
-    return is_inside_pool() || bytes > max_request;
+    return must_stay_out() || bytes > max_request;
 }
 
 void* record(void* block, AllocatedBy by) noexcept {
@@ -43,9 +45,17 @@ void* record(void* block, AllocatedBy by) noexcept {
 }  // namespace
 
 bool gave_memory_back() noexcept {
-    if (is_inside_pool()) return false;
+    if (must_stay_out()) return false;
     const Visit visit;
     return GlobalPool::trim_all() != 0;
+}
+
+std::size_t hardened_size(const void* p) noexcept {
+    if (!must_stay_out()) return detail::bytes_of_block_in_use(p);
+    const pages::PageEntry entry(detail::pool_addresses.page_word(p));
+    // The pages behind a large block may be guarded.
+    return entry.is_large_in_use() ? entry.span()->requested_bytes.load(std::memory_order_relaxed)
+                                   : pages::bytes_of_block(p);
 }
 
 void* allocate_behind(std::size_t bytes) noexcept {
@@ -84,7 +94,7 @@ void* allocate_aligned_in_pool(std::size_t bytes, std::size_t alignment, Allocat
 }
 
 void* resize_in_pool(void* p, std::size_t bytes) noexcept {
-    if (is_inside_pool()) [[unlikely]]
+    if (must_stay_out()) [[unlikely]]
         return nullptr;
     const Visit visit;
     return GlobalPool::resize_pages(p, bytes);
@@ -96,7 +106,7 @@ void* as_array(void* block) noexcept {
 }
 
 void free_slowly(void* p, std::size_t bytes, std::size_t alignment, AllocatedBy by) noexcept {
-    if (is_inside_pool()) [[unlikely]]
+    if (must_stay_out()) [[unlikely]]
         return is_of_pool(p) ? free_when_outside(p) : next_free(p);
     const Visit visit;
     if (is_hardened() && is_of_pool(p)) {

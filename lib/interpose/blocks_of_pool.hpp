@@ -19,6 +19,11 @@ inline bool is_inside_pool() noexcept {
     return visits != 0;
 }
 
+/// Returns whether this thread must not call the pool: it is inside a call, or in a child that was
+/// made without the handlers of a fork by a process with other threads. These may have held the
+/// pool's locks, which nobody releases in the child: the thread then stays inside for good.
+bool must_stay_out() noexcept;
+
 /// Frees a block of the pool from inside a visit: the block is freed when the last call has ended.
 /// The list is kept in the first bytes of the blocks, which are no longer in use.
 void free_when_outside(void* p) noexcept;
@@ -128,8 +133,13 @@ inline void deallocate(void* p, const FreedAs& freed) noexcept {
     return may_be_of_pool(p) ? free_in_pool(p, freed) : next_free(p);
 }
 
+/// Returns the usable bytes of a block of a hardened pool, whose exact size lies behind a lock.
+/// Where the pool must not be called, up to those of its bucket.
+std::size_t hardened_size(const void* p) noexcept;
+
 inline std::size_t usable_size(void* p) noexcept {
-    return is_of_pool(p) ? detail::bytes_of_block_in_use(p) : next_usable_size(p);
+    if (!is_of_pool(p)) return next_usable_size(p);
+    return is_hardened() ? hardened_size(p) : detail::bytes_of_block_in_use(p);
 }
 
 /// The size of a request by `new`: one for 0 bytes gets a block of its own too.

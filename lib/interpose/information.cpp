@@ -25,7 +25,7 @@ struct InPool {
 };
 
 InPool look_at_pool() noexcept {
-    if (is_inside_pool()) return {};
+    if (must_stay_out()) return {};
     const Visit visit;
     const MemoryPool* const pool = detail::GlobalPool::used();
     if (pool == nullptr) return {};

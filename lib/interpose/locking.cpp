@@ -6,7 +6,7 @@
 #include <cerrno>
 
 #include "interpose/next_call.hpp"
-#include "pages/page_map_range.hpp"
+#include "pages/look_ups.hpp"
 #include "platform/files/system_files_linux.hpp"
 
 namespace tensorpool::interpose {

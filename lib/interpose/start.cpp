@@ -22,7 +22,23 @@ struct SetAside {
 };
 constinit thread_local SetAside* set_aside [[gnu::tls_model("initial-exec")]] = nullptr;
 
+/// 1, but 0 in a child without handlers. Relaxed: a child has one thread when it begins.
+constinit std::atomic<std::uint32_t> always_marked = 1;
+constinit std::atomic<std::uint32_t>* process_mark = &always_marked;
+
 }  // namespace
+
+bool must_stay_out() noexcept {
+    if (is_inside_pool()) return true;
+    if (process_mark->load(std::memory_order_relaxed) != 0) [[likely]]
+        return false;
+    if (platform::is_single_threaded()) {
+        process_mark->store(1, std::memory_order_relaxed);
+        return false;
+    }
+    enter_pool();
+    return true;
+}
 
 void free_when_outside(void* p) noexcept {
     set_aside = new (p) SetAside{set_aside};
@@ -61,6 +77,7 @@ void after_fork_in_parent() {
     if (has_list_lock()) _IO_list_unlock();
 }
 void after_fork_in_child() {
+    process_mark->store(1, std::memory_order_relaxed);
     leave_pool();
     // In a child with several threads before, fork has done so.
     if (has_list_lock()) _IO_list_resetlock();
@@ -75,6 +92,7 @@ bool start() {
         return false;
     }
     hardened.store(is_hardened_by_environment(), std::memory_order_relaxed);
+    if (auto* const mark = platform::make_process_mark()) process_mark = mark;
     const std::size_t minimum = minimum_from_environment();
     detail::GlobalPool::serve_malloc(minimum);
     const bool watches_forks = platform::set_fork_handlers(

@@ -1,6 +1,6 @@
 #include "pages/address_space.hpp"
 
-#include "pages/page_map_range.hpp"
+#include "pages/look_ups.hpp"
 
 namespace tensorpool::detail {
 inline namespace abi_2 {
@@ -15,11 +15,7 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
         // Acquire pairs with the release in `set_exact_size`.
         if (const auto exact = pages::exact_size.load(std::memory_order_acquire)) return exact(p);
     }
-    if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
-    if (entry.is_marked()) return base::block_bytes(0, entry.span()->marked_bucket());
-    if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
-    if (const pages::PlacedBlock* const block = entry.placed()) return block->requested;
-    return entry.is_large_in_use() ? entry.span()->bytes() : 0;
+    return pages::bytes_of_block(p);
 }
 
 bool lies_in_a_pool(const void* p) noexcept {
@@ -30,6 +26,15 @@ bool lies_in_a_pool(const void* p) noexcept {
 }  // namespace tensorpool::detail
 
 namespace tensorpool::pages {
+
+std::size_t bytes_of_block(const void* p) noexcept {
+    const PageEntry entry = address_space().map().at(p);
+    if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
+    if (entry.is_marked()) return base::block_bytes(0, entry.span()->marked_bucket());
+    if (entry.kind() == PageKind::served) return entry.served()->block_bytes(p);
+    if (const PlacedBlock* const block = entry.placed()) return block->requested;
+    return entry.is_large_in_use() ? entry.span()->bytes() : 0;
+}
 
 bool lies_in_page_map(const void* p) noexcept {
     const PageMap& map = address_space().map();

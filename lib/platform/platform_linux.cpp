@@ -9,7 +9,6 @@
 
 #include <climits>
 #include <cstdlib>
-#include <new>
 
 #include "platform/files/system_files_linux.hpp"
 #include "platform/memory/memory_limits_linux.hpp"
@@ -195,17 +194,6 @@ std::size_t available_address_space() noexcept {
 
 std::uint64_t current_thread_id() noexcept {
     return static_cast<std::uint64_t>(syscall(SYS_gettid));
-}
-
-std::atomic<std::uint32_t>* make_process_mark() noexcept {
-    void* const page = map(page_bytes(), page_bytes());
-    if (page == nullptr) return nullptr;
-    const SystemCalls system_calls;
-    if (madvise(page, page_bytes(), MADV_WIPEONFORK) != 0) {
-        unmap(page, page_bytes());
-        return nullptr;
-    }
-    return new (page) std::atomic<std::uint32_t>(1);
 }
 
 // proc(5): /proc/cpuinfo has a line "model name<tab>: ..." for each processor, except on some

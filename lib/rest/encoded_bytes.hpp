@@ -53,15 +53,17 @@ private:
 /// The bytes that are written at once, at most.
 inline constexpr std::size_t slab_bytes = std::size_t{1} << 20;
 
-/// Bytes that rest in blocks of a pool or in a file. In memory they take as many bytes of blocks as
-/// they have: the sizes of the blocks are powers of two, and bytes that fill no block lie in the
-/// object. One thread at a time may use it; several may read it.
+/// Bytes that rest in blocks of a pool or in a file. In memory, blocks of powers of two hold them;
+/// the last up to 63 bytes lie in the object, unless there are no others. One thread at a time may
+/// use it; several may read it.
 class EncodedBytes {
 public:
     /// Holds nothing. `store` is nullptr if what is added goes to blocks of `pool`.
     EncodedBytes(MemoryPool& pool, std::shared_ptr<SpillStore> store) noexcept
         : pool_(&pool), store_(std::move(store)) {}
-    EncodedBytes(EncodedBytes&& other) noexcept = default;
+    EncodedBytes(EncodedBytes&& other) noexcept : EncodedBytes(*other.pool_, nullptr) {
+        *this = std::move(other);
+    }
     EncodedBytes& operator=(EncodedBytes&& other) noexcept {
         slabs_.swap(other.slabs_);
         store_.swap(other.store_);
@@ -76,9 +78,8 @@ public:
         if (store_ != nullptr) store_->free(slabs_);
     }
 
-    /// Adds bytes behind those that it holds. Only the last call may add another number than
-    /// `slab_bytes`. Throws AllocationError, or StashError for `tensor`; it then holds what it held
-    /// before.
+    /// Adds bytes behind those that it holds: `slab_bytes` bytes, or fewer by the last call. Throws
+    /// AllocationError, or StashError for `tensor`; it then holds what it held before.
     void add(std::span<const std::byte> bytes, const std::string& tensor) {
         if (store_ == nullptr) return add_to_memory(bytes);
         slabs_.push_back({.bytes = bytes.size()});
@@ -131,12 +132,13 @@ public:
 private:
     void add_to_memory(std::span<const std::byte> bytes) {
         const std::size_t before = slabs_.size();
-        slabs_.reserve(before + static_cast<std::size_t>(std::popcount(bytes.size())));
+        const auto wanted = before + static_cast<std::size_t>(std::popcount(bytes.size()));
+        if (wanted > slabs_.capacity()) slabs_.reserve(std::max(wanted, 2 * before));
         try {
             while (bytes.size() >= detail::smallest_block_bytes)
                 bytes = bytes.subspan(add_block(bytes.first(std::bit_floor(bytes.size()))));
             if (slabs_.empty()) bytes = bytes.subspan(add_block(bytes));
-        } catch (const AllocationError&) {
+        } catch (...) {
             free_blocks_from(before);
             slabs_.resize(before);
             throw;

@@ -199,8 +199,9 @@ std::size_t Stash::size() const noexcept {
 }
 
 std::size_t Stash::bytes_at_rest() const noexcept {
-    return state_ == nullptr ? 0
-                             : state_->state().encoded().bytes_in_memory() + state_->state().encoded().bytes_in_file();
+    if (state_ == nullptr) return 0;
+    const stashing::EncodedBytes& encoded = state_->state().encoded();
+    return encoded.bytes_in_memory() + encoded.bytes_in_file();
 }
 
 std::size_t Stash::bytes_spilled() const noexcept {

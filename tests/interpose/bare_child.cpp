@@ -1,9 +1,16 @@
 // A child that is made by the system call clone, without the handlers of a fork, as sandboxes make
-// it. It lacks the memory that the process shares with others; it must be able to use malloc.
+// it. It lacks the memory that the process shares with others, and other threads may have held
+// locks; it must be able to use malloc.
 
+#include <malloc.h>
 #include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <array>
+#include <atomic>
+#include <thread>
+#include <vector>
 
 #include "interpose/interposed.hpp"
 
@@ -20,14 +27,27 @@ void use_memory() {
     }
 }
 
-void expect_success_of(pid_t child, const char* name) {
+char* filled_block(std::size_t bytes) {
+    char* const block = hidden(static_cast<char*>(std::malloc(bytes)));
+    fill(block, bytes, 7);
+    return block;
+}
+
+void expect_success_of(pid_t child, const char* name, char* inherited, std::size_t bytes) {
     if (child == 0) {
+        alarm(60);  // a child that waits for a lock is killed
+        expect(is_filled(inherited, bytes, 7), "the content of a block", bytes);
+        inherited = static_cast<char*>(std::realloc(inherited, 2 * bytes));
+        expect(is_filled(inherited, bytes, 7), "the content of a block", bytes);
+        std::free(inherited);
         use_memory();
-        _exit(failures != 0 ? 1 : 0);
+        malloc_trim(0);
+        if (failures == 0) std::exit(0);
+        _exit(1);
     }
     int status = 0;
-    expect(child > 0 && waitpid(child, &status, 0) == child && status == 0, name,
-           static_cast<std::size_t>(status));
+    const bool ended = child > 0 && waitpid(child, &status, 0) == child;
+    expect(ended && status == 0, name, static_cast<std::size_t>(status));
 }
 
 }  // namespace
@@ -35,13 +55,38 @@ void expect_success_of(pid_t child, const char* name) {
 int main() {
     expect_interposed();
     use_memory();
-    for (int turn = 0; turn < 50; ++turn) {
-        expect_success_of(static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0)), "clone");
-        expect_success_of(fork(), "fork");
+    // Blocks of all kinds: in the thread's caches, of shared spans and of whole pages.
+    std::atomic<bool> ends = false;
+    std::vector<std::thread> threads;
+    for (int turn = 0; turn < 14; ++turn) {
+        if (turn == 7) {
+            for (unsigned seed = 1; seed != 4; ++seed) {
+                threads.emplace_back([&ends, seed] {
+                    std::array<char*, 8> blocks = {};
+                    for (std::size_t i = seed; !ends.load(); i = i * 69069 + 1) {
+                        char*& block = blocks[i / 7 % blocks.size()];
+                        std::free(block);
+                        const std::size_t bytes = 70'000 + i / 64 % 1'000'000;
+                        block = hidden(static_cast<char*>(std::malloc(bytes)));
+                        block[0] = block[bytes - 1] = 1;
+                    }
+                    for (char* const block : blocks) std::free(block);
+                });
+            }
+        }
+        for (const std::size_t bytes : {200, 100'000, 5'000'000}) {
+            char* const block = filled_block(bytes);
+            const auto clone = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+            expect_success_of(clone, "clone", block, bytes);
+            expect_success_of(fork(), "fork", block, bytes);
 #if __GLIBC_PREREQ(2, 34)
-        expect_success_of(_Fork(), "_Fork");
+            expect_success_of(_Fork(), "_Fork", block, bytes);
 #endif
+            std::free(block);
+        }
     }
+    ends = true;
+    for (std::thread& thread : threads) thread.join();
     use_memory();
     return failures != 0 ? 1 : 0;
 }

@@ -1,9 +1,10 @@
 #include "models/charges.hpp"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <csignal>
 #include <stdexcept>
 #include <string>
 
@@ -20,17 +21,29 @@ constexpr std::size_t kib = 1024;
 constexpr std::size_t mib = 1024 * kib;
 constexpr const char* names[] = {"process", "cache", "request", "request a", "request b"};
 
-/// Limits the size of the process's files: what is beyond fails as on a full disk.
+rlim_t file_limit() {
+    rlimit limit = {};
+    getrlimit(RLIMIT_FSIZE, &limit);
+    return limit.rlim_cur;
+}
+
+/// Limits the size of the process's files: what is beyond fails as on a full disk. What the test
+/// prints may go on for a MiB.
 void limit_files(rlim_t bytes) {
     rlimit limit = {};
     getrlimit(RLIMIT_FSIZE, &limit);
+    for (const int printed : {STDOUT_FILENO, STDERR_FILENO}) {
+        struct stat file = {};
+        if (fstat(printed, &file) == 0 && S_ISREG(file.st_mode))
+            bytes = std::max(bytes, static_cast<rlim_t>(file.st_size) + mib);
+    }
     limit.rlim_cur = std::min(bytes, limit.rlim_max);
     setrlimit(RLIMIT_FSIZE, &limit);
 }
 
 }  // namespace
 
-/// A block that a task keeps while it waits; it is freed with the task, on whichever thread.
+/// A block that a task keeps while it waits; it is freed with the task, on any thread.
 struct KeptByTask {
     explicit KeptByTask(ChargedWorld& of) : world(of) {}
     KeptByTask(const KeptByTask&) = delete;
@@ -58,7 +71,7 @@ struct KeptByTask {
     std::optional<ChargedProgram::Block> block;
 };
 
-ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault) {
+ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault), file_limit_(file_limit()) {
     for (std::size_t level = 0; level != parents.size(); ++level) {
         budgets_.push_back(
             parents[level] == no_budget
@@ -73,12 +86,11 @@ ChargedWorld::ChargedWorld(ChargeFault fault) : fault_(fault) {
     } catch (const StashError&) {
         method_ = StashMethod::compress;  // the folder lies in memory
     }
-    std::signal(SIGXFSZ, SIG_IGN);
 }
 
 ChargedWorld::~ChargedWorld() {
     free_all();
-    limit_files(RLIM_INFINITY);
+    limit_files(file_limit_);
 }
 
 void ChargedWorld::free_all() {
@@ -123,7 +135,7 @@ void ChargedWorld::change_limits(Choices& choices) {
         budgets_[level]->set_limits({.hard = hard});
         allowed_[level] = hard == 0 ? SIZE_MAX : std::max(hard, budgets_[level]->in_use());
     }
-    limit_files(choices.below(2) == 0 ? RLIM_INFINITY : choices.below(16) * 64 * kib);
+    limit_files(choices.below(2) == 0 ? file_limit_ : choices.below(16) * 64 * kib);
 }
 
 bool ChargedWorld::happens(ChargeFault fault) {
@@ -329,11 +341,14 @@ void ChargedProgram::put_to_rest() {
     if (!block) return;
     PooledAllocation owner(
         HeldBlock{block->address, block->bytes, BlockOwner::of_pool(&world_.pool_, 64)});
-    const StashOptions options{
-        .name = "charged",
-        .method = choices_.below(2) == 0 ? StashMethod::compress : world_.method_,
-        .folder = world_.method_ == StashMethod::compress ? "" : ".",
-        .pool = &world_.store_};
+    const std::size_t method = choices_.below(4);
+    const StashOptions options{.name = "charged",
+                               .method = method < 2 || world_.method_ == StashMethod::compress
+                                             ? StashMethod::compress
+                                         : method == 2 ? StashMethod::by_cost
+                                                       : StashMethod::spill,
+                               .folder = world_.method_ == StashMethod::compress ? "" : ".",
+                               .pool = &world_.store_};
     try {
         Stashed stashed{Stash(std::move(owner), options), block->stamp, innermost(), 0};
         if (!scopes_.empty()) {
@@ -345,7 +360,7 @@ void ChargedProgram::put_to_rest() {
         return;
     } catch (const AllocationError&) {
     } catch (const StashError&) {  // no room for files
-        if (options.method != StashMethod::spill) throw;
+        if (options.method == StashMethod::compress) throw;
     }
     (void)owner.release();  // the handle still owns its block
     put(*block);

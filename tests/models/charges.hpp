@@ -124,6 +124,7 @@ private:
     void charge_wrongly(int budget, std::size_t bytes, bool refund);
 
     ChargeFault fault_;
+    std::uint64_t file_limit_;  // of the process, before it is changed
     MemoryPool pool_{PoolOptions{.name = "charged"}};
     MemoryPool store_{PoolOptions{.name = "at rest"}};
     StashMethod method_ = StashMethod::spill;
@@ -164,7 +165,7 @@ private:
     void open_scope();
     void close_scope();
     void allocate();
-    /// Returns a block that nobody else may free yet; none if the request is refused.
+    /// Returns a block that no other thread may free yet; none if the request is refused.
     std::optional<Block> make();
     void free();
     void free(const Block& block);

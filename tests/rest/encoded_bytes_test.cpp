@@ -70,6 +70,23 @@ TEST_F(EncodedBytesTest, RefusedBytesLeaveWhatItHeld) {
         EXPECT_EQ(std::memcmp(held.memory, slab.data(), slab_bytes), 0);
 }
 
+TEST_F(EncodedBytesTest, MovedBytesAreFreedOnce) {
+    const Bytes first = random(1000);
+    const Bytes second = random(2000);
+    EncodedBytes encoded(store_, nullptr);
+    encoded.add(first, "x");
+    EncodedBytes moved(std::move(encoded));
+    EXPECT_EQ(all_of(moved), first);
+    encoded = EncodedBytes(store_, nullptr);
+    EXPECT_EQ(encoded.size(), 0U);
+    encoded.add(second, "x");
+    moved = std::move(encoded);
+    EXPECT_EQ(all_of(moved), second);
+    moved = EncodedBytes(store_, nullptr);
+    encoded = EncodedBytes(store_, nullptr);
+    EXPECT_EQ(in_use(), 0U);
+}
+
 TEST_F(EncodedBytesTest, PiecesOfAnyLengthComeBack) {
     std::vector<Bytes> pieces;
     for (int i = 0; i < 300; ++i)

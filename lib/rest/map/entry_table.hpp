@@ -345,9 +345,12 @@ inline EntrySizes sizes_of(const StashState& rest) noexcept {
             .at_rest = rest.size()};
 }
 
-/// Returns whether an entry takes less of its pool's memory at rest.
+/// Returns whether an entry takes less of its pool's memory at rest, by what is worth a move.
 inline bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept {
-    return rest.encoded().bytes_in_memory() < usable_bytes(entry.tensor);
+    const EncodedBytes& encoded = rest.encoded();
+    if (encoded.store() != nullptr) return true;
+    const std::size_t usable = usable_bytes(entry.tensor);
+    return std::max(encoded.size(), encoded.bytes_in_memory()) <= usable - usable / 16;
 }
 
 }  // namespace tensorpool::stashing

@@ -293,11 +293,7 @@ private:
         std::unique_ptr<StashState> rest;
         try {
             rest = encode(entry);
-            // Content that does not shrink goes to the file. One of the smallest blocks is less than
-            // the records of a stash.
-            const bool is_smallest = usable_bytes(entry.tensor) <= detail::smallest_block_bytes;
-            if (!saves_memory(*rest, entry) && !is_smallest && !options_.folder.empty())
-                rest = rest->copy_in_file();
+            if (!saves_memory(*rest, entry) && may_spill(entry)) rest = rest->copy_in_file();
         } catch (const std::exception& error) {
             reserve_.refill(pool_, {});
             return fail(entry, error);
@@ -329,10 +325,15 @@ private:
         const std::size_t after = sizes.compressed + reserve_.refill(pool_, std::move(freed));
         return shrinks ? before - std::min(before, after) : 0;
     }
+    // The records of a stash take more than one of the smallest blocks, so such tensors stay.
+    bool may_spill(const MapEntry& entry) const noexcept {
+        return !options_.folder.empty() &&
+               usable_bytes(entry.tensor) > detail::smallest_block_bytes;
+    }
     // Other threads may have taken the memory of the reserve. Then a file takes the encoding, or
     // the process's pool does, so that the tensor's memory can serve the request.
     std::unique_ptr<StashState> encode(const MapEntry& entry) const {
-        const bool may_spill = !options_.folder.empty();
+        const bool to_file = may_spill(entry);
         const auto encode_by = [&](StashMethod method, MemoryPool& pool) {
             return std::make_unique<StashState>(
                 entry.tensor.as<const std::byte>(),
@@ -345,9 +346,9 @@ private:
                 &work_pool_);
         };
         try {
-            return encode_by(may_spill ? StashMethod::by_cost : StashMethod::compress, pool_);
+            return encode_by(to_file ? StashMethod::by_cost : StashMethod::compress, pool_);
         } catch (const AllocationError&) {
-            return encode_by(may_spill ? StashMethod::spill : StashMethod::compress, work_pool_);
+            return encode_by(to_file ? StashMethod::spill : StashMethod::compress, work_pool_);
         }
     }
     /// Moves the encoding of a busy entry from memory to a file. Drops it instead if it is kept

@@ -64,6 +64,9 @@ TEST_F(StashedMapSpillTest, TensorsOfAFewBytesStayInMemory) {
         const std::size_t bytes = static_cast<std::size_t>(key) * 2 + 1;
         put(map, key, key % 2 == 0 ? random(bytes, 7) : Bytes(bytes));
     }
+    // Of 1 to 63 bytes; the records of a stash take more.
+    EXPECT_GE(map.statistics().memory_bytes, 32U * 32);
+    EXPECT_LE(map.statistics().spilled_bytes, 8U * (79 + 40));
     for (int key = 0; key < 40; ++key) {
         const std::size_t bytes = static_cast<std::size_t>(key) * 2 + 1;
         EXPECT_TRUE(holds(map.get(key), key % 2 == 0 ? random(bytes, 7) : Bytes(bytes))) << key;

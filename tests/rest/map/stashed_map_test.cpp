@@ -109,16 +109,36 @@ TEST(StashedMap, SmallTensorsGoToRest) {
     }
 }
 
-TEST(StashedMap, SmallTensorsThatDoNotShrinkStayAndAreReported) {
-    Map map({.name = "noise", .memory_bytes = MiB});
-    for (int key = 0; key < 80; ++key) put(map, key, random(16 << 10, key));
-    const StashedMapStatistics now = map.statistics();
-    EXPECT_EQ(now.memory_bytes, 80U << 14);
-    EXPECT_GT(now.failures, 0U);
-    EXPECT_EQ(
-        map.last_failure(),
-        "tensorpool: stashed map 'noise': a tensor of 16384 B would take 16384 B of memory at "
-        "rest; it stays in memory");
+// Of 100,000 B, blocks of powers of two would take a little less than whole pages do.
+TEST(StashedMap, TensorsThatDoNotShrinkStayAndAreReported) {
+    for (const std::size_t bytes : {16UL << 10, 100'000UL}) {
+        Map map({.name = "noise", .memory_bytes = MiB});
+        const int count = static_cast<int>(MiB * 5 / 4 / bytes);
+        for (int key = 0; key < count; ++key) put(map, key, random(bytes, key));
+        const StashedMapStatistics now = map.statistics();
+        EXPECT_EQ(now.memory_bytes, static_cast<std::size_t>(count) * bytes);
+        EXPECT_EQ(now.compressed_bytes, 0U);
+        EXPECT_GT(now.failures, 0U);
+        const std::string begin = "tensorpool: stashed map 'noise': a tensor of " +
+                                  std::to_string(bytes) + " B would take ";
+        EXPECT_EQ(map.last_failure().find(begin), 0U) << map.last_failure();
+    }
+}
+
+// Each encoding takes blocks of many sizes, none of which the full budget has ready.
+TEST(StashedMap, WeightsGoToRestInAFullBudget) {
+    for (const std::size_t bytes : {64UL << 10, 256UL << 10}) {
+        Budget budget("weights", BudgetLimits{.hard = 8 * MiB});
+        Map map({.budget = &budget, .type = {.code = DataCode::bfloat, .bits = 16}});
+        const int count = static_cast<int>(10 * MiB / bytes);
+        for (int key = 0; key < count; ++key) put(map, key, weights(bytes, key));
+        const StashedMapStatistics now = map.statistics();
+        EXPECT_EQ(now.failures, 0U) << map.last_failure();
+        EXPECT_LE(budget.in_use(), 8 * MiB);
+        EXPECT_GE(now.memory_bytes + now.compressed_bytes, 6 * MiB);
+        for (int key = 0; key < count; ++key)
+            EXPECT_TRUE(holds(map.get(key), weights(bytes, key))) << key;
+    }
 }
 
 TEST(StashedMap, TensorsThatWereOnlyReadRestWithoutBeingEncoded) {
