@@ -118,6 +118,11 @@ bool is_charged(PoolParts& pool, const void* p) noexcept;
 /// the block is charged to. Takes no lock.
 bool must_charge(PoolParts& pool, const void* p, std::size_t bytes) noexcept;
 
+/// Frees a block that the thread's scope charges by exposing it again, so that the thread's inline
+/// path may take it. Returns false, and does nothing, if that is impossible or any call is
+/// observed.
+bool free_exposed(PoolParts& pool, void* p) noexcept;
+
 // The route.
 bool takes_charged(const PoolParts& pool, const Request& request) noexcept;
 void* allocate_charged(PoolParts& pool, const Request& request, SlowPath& path) noexcept;

@@ -2,6 +2,7 @@
 // that the heap profile sampled.
 
 #include "blocks/marked_set.hpp"
+#include "events/recorder_hooks.hpp"
 #include "kinds/free_memory.hpp"
 #include "kinds/reports.hpp"
 #include "kinds/watcher.hpp"
@@ -163,6 +164,21 @@ bool free_marked(PoolParts& pool, void* p, PageEntry entry, const Stated& stated
         deallocate_direct(*set, bucket, p, changes);
     }
     return true;
+}
+
+bool free_exposed(PoolParts& pool, void* p) noexcept {
+    if (!pool.is_in_scope() || pool.is_checked() || pool.is_shown_to_tool() ||
+        events::is_answer_due() || events::is_recording())
+        return false;
+    const PageEntry entry = pool.entry(p);
+    BucketSet* const set = pool.buckets.shared().marked.load(std::memory_order_acquire);
+    if (set == nullptr || !pool.owns(entry) || !entry.is_marked()) return false;
+    const unsigned bucket = entry.span()->marked_bucket();
+    Cache* const cache = blocks::own_cache(*set);
+    if (cache == nullptr || bucket >= bucket_count) return false;
+    const pages::BlockStates::Mark* const word = mark_of((*set)[bucket].traits, p, entry);
+    const BlockMark* const mark = word == nullptr ? nullptr : word->load(std::memory_order_relaxed);
+    return mark != nullptr && cache->push_exposed(bucket, p, mark);
 }
 
 // The bucket of a span that is being set up is not known yet, so it is not read.
