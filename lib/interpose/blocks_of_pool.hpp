@@ -21,7 +21,7 @@ inline bool is_inside_pool() noexcept {
 
 /// Returns whether this thread must not call the pool: it is inside a call, or in a child that was
 /// made without the handlers of a fork by a process with other threads. These may have held the
-/// pool's locks, which nobody releases in the child: the thread then stays inside for good.
+/// pool's locks, which are not released in the child: the thread then stays inside for good.
 bool must_stay_out() noexcept;
 
 /// Frees a block of the pool from inside a visit: the block is freed when the last call has ended.

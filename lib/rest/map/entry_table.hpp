@@ -353,4 +353,10 @@ inline bool saves_memory(const StashState& rest, const MapEntry& entry) noexcept
     return std::max(encoded.size(), encoded.bytes_in_memory()) <= usable - usable / 16;
 }
 
+/// Returns whether the encoding of an entry may go to a file in `folder`, "" for none. The records
+/// of a stash take more than one of the smallest blocks, so such tensors stay in memory.
+inline bool may_spill(const MapEntry& entry, const std::string& folder) noexcept {
+    return !folder.empty() && usable_bytes(entry.tensor) > detail::smallest_block_bytes;
+}
+
 }  // namespace tensorpool::stashing

@@ -293,7 +293,8 @@ private:
         std::unique_ptr<StashState> rest;
         try {
             rest = encode(entry);
-            if (!saves_memory(*rest, entry) && may_spill(entry)) rest = rest->copy_in_file();
+            if (!saves_memory(*rest, entry) && may_spill(entry, options_.folder))
+                rest = rest->copy_in_file();
         } catch (const std::exception& error) {
             reserve_.refill(pool_, {});
             return fail(entry, error);
@@ -325,15 +326,10 @@ private:
         const std::size_t after = sizes.compressed + reserve_.refill(pool_, std::move(freed));
         return shrinks ? before - std::min(before, after) : 0;
     }
-    // The records of a stash take more than one of the smallest blocks, so such tensors stay.
-    bool may_spill(const MapEntry& entry) const noexcept {
-        return !options_.folder.empty() &&
-               usable_bytes(entry.tensor) > detail::smallest_block_bytes;
-    }
     // Other threads may have taken the memory of the reserve. Then a file takes the encoding, or
     // the process's pool does, so that the tensor's memory can serve the request.
     std::unique_ptr<StashState> encode(const MapEntry& entry) const {
-        const bool to_file = may_spill(entry);
+        const bool to_file = may_spill(entry, options_.folder);
         const auto encode_by = [&](StashMethod method, MemoryPool& pool) {
             return std::make_unique<StashState>(
                 entry.tensor.as<const std::byte>(),
