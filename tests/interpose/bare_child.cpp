@@ -58,9 +58,9 @@ int main() {
     // Blocks of all kinds: in the thread's caches, of shared spans and of whole pages.
     std::atomic<bool> ends = false;
     std::vector<std::thread> threads;
-    for (int turn = 0; turn < 14; ++turn) {
-        if (turn == 7) {
-            for (unsigned seed = 1; seed != 4; ++seed) {
+    for (int turn = 0; turn < 8; ++turn) {
+        if (turn == 4) {
+            for (unsigned seed = 1; seed != 3; ++seed) {
                 threads.emplace_back([&ends, seed] {
                     std::array<char*, 8> blocks = {};
                     for (std::size_t i = seed; !ends.load(); i = i * 69069 + 1) {
