@@ -51,11 +51,12 @@ bool gave_memory_back() noexcept {
 }
 
 std::size_t hardened_size(const void* p) noexcept {
-    if (!must_stay_out()) return detail::bytes_of_block_in_use(p);
+    if (!must_stay_out() || !stays_out()) return detail::bytes_of_block_in_use(p);
     const pages::PageEntry entry(detail::pool_addresses.page_word(p));
-    // The pages behind a large block may be guarded.
-    return entry.is_large_in_use() ? entry.span()->requested_bytes.load(std::memory_order_relaxed)
-                                   : pages::bytes_of_block(p);
+    if (!entry.is_large_in_use()) return detail::bytes_of_block(p);
+    // The pages behind it may be guarded. It may be a block of 0 bytes.
+    const std::uint64_t bytes = entry.span()->requested_bytes.load(std::memory_order_relaxed);
+    return bytes == pages::Span::nothing ? 0 : bytes;
 }
 
 void* allocate_behind(std::size_t bytes) noexcept {

@@ -23,6 +23,8 @@ inline bool is_inside_pool() noexcept {
 /// made without the handlers of a fork by a process with other threads. These may have held the
 /// pool's locks, which are not released in the child: the thread then stays inside for good.
 bool must_stay_out() noexcept;
+/// Returns whether the thread stays out for good.
+bool stays_out() noexcept;
 
 /// Frees a block of the pool from inside a visit: the block is freed when the last call has ended.
 /// The list is kept in the first bytes of the blocks, which are no longer in use.
@@ -133,8 +135,8 @@ inline void deallocate(void* p, const FreedAs& freed) noexcept {
     return may_be_of_pool(p) ? free_in_pool(p, freed) : next_free(p);
 }
 
-/// Returns the usable bytes of a block of a hardened pool, whose exact size lies behind a lock.
-/// Where the pool must not be called, up to those of its bucket.
+/// Returns the usable bytes of a block of a hardened pool, whose exact size lies behind a lock. If
+/// the thread stays out for good, up to those of its bucket.
 std::size_t hardened_size(const void* p) noexcept;
 
 inline std::size_t usable_size(void* p) noexcept {

@@ -25,12 +25,12 @@ extern "C" TENSORPOOL_API int mlockall(int flags) noexcept {
     const int result = next(flags);
     const int error = errno;
     const platform::LockAll wanted = platform::read_lock_flags(flags);
-    if (result == 0 || error != ENOMEM || !wanted.present) return result;
+    // With MCL_FUTURE, it stays refused: pools commit addresses that were reserved before.
+    if (result == 0 || error != ENOMEM || !wanted.present || wanted.later) return result;
     // Of the counters that the process shows to others, most are not in use.
-    if (!platform::lock_content(wanted.when_touched, "/memfd:tensorpool",
-                                tensorpool::pages::lies_in_page_map)) {
-        errno = error;
-        return result;
-    }
-    return wanted.later == 0 ? 0 : next(wanted.later);
+    if (platform::lock_content(wanted.when_touched, "/memfd:tensorpool",
+                               tensorpool::detail::lies_in_page_map))
+        return 0;
+    errno = error;
+    return result;
 }

@@ -22,7 +22,8 @@ struct SetAside {
 };
 constinit thread_local SetAside* set_aside [[gnu::tls_model("initial-exec")]] = nullptr;
 
-/// 1, but 0 in a child without handlers. Relaxed: a child has one thread when it begins.
+/// 1; reads 0 in a child that was made without fork handlers. Relaxed: a child has one thread when
+/// it begins.
 constinit std::atomic<std::uint32_t> always_marked = 1;
 constinit std::atomic<std::uint32_t>* process_mark = &always_marked;
 
@@ -40,7 +41,12 @@ bool must_stay_out() noexcept {
     return true;
 }
 
+bool stays_out() noexcept {
+    return process_mark->load(std::memory_order_relaxed) == 0;
+}
+
 void free_when_outside(void* p) noexcept {
+    if (stays_out()) return;
     set_aside = new (p) SetAside{set_aside};
 }
 

@@ -15,32 +15,28 @@ std::size_t bytes_of_block_in_use(const void* p) noexcept {
         // Acquire pairs with the release in `set_exact_size`.
         if (const auto exact = pages::exact_size.load(std::memory_order_acquire)) return exact(p);
     }
-    return pages::bytes_of_block(p);
+    return bytes_of_block(p);
 }
 
 bool lies_in_a_pool(const void* p) noexcept {
     return pages::address_space().is_lent(p);
 }
 
-}  // namespace abi_2
-}  // namespace tensorpool::detail
-
-namespace tensorpool::pages {
-
 std::size_t bytes_of_block(const void* p) noexcept {
-    const PageEntry entry = address_space().map().at(p);
+    const pages::PageEntry entry = pages::address_space().map().at(p);
     if (entry.is_bucket()) return base::block_bytes(entry.series(), entry.bucket());
     if (entry.is_marked()) return base::block_bytes(0, entry.span()->marked_bucket());
-    if (entry.kind() == PageKind::served) return entry.served()->block_bytes(p);
-    if (const PlacedBlock* const block = entry.placed()) return block->requested;
+    if (entry.kind() == pages::PageKind::served) return entry.served()->block_bytes(p);
+    if (const pages::PlacedBlock* const block = entry.placed()) return block->requested;
     return entry.is_large_in_use() ? entry.span()->bytes() : 0;
 }
 
 bool lies_in_page_map(const void* p) noexcept {
-    const PageMap& map = address_space().map();
+    const pages::PageMap& map = pages::address_space().map();
     const auto offset =
         reinterpret_cast<std::uintptr_t>(p) - reinterpret_cast<std::uintptr_t>(map.entries());
-    return offset < map.page_count() * sizeof(PageMap::Word);
+    return offset < map.page_count() * sizeof(pages::PageMap::Word);
 }
 
-}  // namespace tensorpool::pages
+}  // namespace abi_2
+}  // namespace tensorpool::detail

@@ -7,7 +7,8 @@
 
 #include <tensorpool/export.hpp>
 
-namespace tensorpool::pages {
+namespace tensorpool::detail {
+inline namespace abi_2 {
 
 /// Returns whether `p` lies in the page map, whose parts that can only be read were never written.
 TENSORPOOL_API bool lies_in_page_map(const void* p) noexcept;
@@ -16,4 +17,5 @@ TENSORPOOL_API bool lies_in_page_map(const void* p) noexcept;
 /// 0 if `p` belongs to no pool.
 TENSORPOOL_API std::size_t bytes_of_block(const void* p) noexcept;
 
-}  // namespace tensorpool::pages
+}  // namespace abi_2
+}  // namespace tensorpool::detail

@@ -154,9 +154,9 @@ void MemoryPool::deallocate_slow(void* p, std::size_t bytes) noexcept {
     if (p == nullptr) return;
     // Without a pool, the free is a misuse: none has returned a block yet, or this one has ended.
     detail::Pool& pool = found(*this, pool_if_set_up(), p);
-    if (kinds::free_exposed(pool.parts(), p)) return;
     pages::Changes changes;
-    if (kinds::give_exchanged_block(pool.parts(), thread_cache(), p, bytes, changes)) {
+    if (kinds::free_exposed(pool.parts(), p) ||
+        kinds::give_exchanged_block(pool.parts(), thread_cache(), p, bytes, changes)) {
         end_exchange(pool, changes);
     } else {
         pool.deallocate(p, freed_as(bytes));

@@ -33,6 +33,8 @@ char* filled_block(std::size_t bytes) {
     return block;
 }
 
+void* nothing = nullptr;  // a block of 0 bytes
+
 void expect_success_of(pid_t child, const char* name, char* inherited, std::size_t bytes) {
     if (child == 0) {
         alarm(60);  // a child that waits for a lock is killed
@@ -40,6 +42,9 @@ void expect_success_of(pid_t child, const char* name, char* inherited, std::size
         inherited = static_cast<char*>(std::realloc(inherited, 2 * bytes));
         expect(is_filled(inherited, bytes, 7), "the content of a block", bytes);
         std::free(inherited);
+        void* const more = std::realloc(nothing, 100);
+        fill(more, 100, 7);
+        std::free(more);
         use_memory();
         malloc_trim(0);
         if (failures == 0) std::exit(0);
@@ -55,6 +60,7 @@ void expect_success_of(pid_t child, const char* name, char* inherited, std::size
 int main() {
     expect_interposed();
     use_memory();
+    nothing = hidden(std::malloc(0));
     // Blocks of all kinds: in the thread's caches, of shared spans and of whole pages.
     std::atomic<bool> ends = false;
     std::vector<std::thread> threads;

@@ -45,9 +45,7 @@ void for_each_content(std::string_view without, bool (*is_unwritten)(const void*
 }  // namespace
 
 LockAll read_lock_flags(int flags) noexcept {
-    const int later = flags & ~MCL_CURRENT;
-    return {(flags & MCL_CURRENT) != 0, (flags & MCL_ONFAULT) != 0,
-            later == MCL_ONFAULT ? 0 : later};
+    return {(flags & MCL_CURRENT) != 0, (flags & MCL_ONFAULT) != 0, (flags & MCL_FUTURE) != 0};
 }
 
 bool lock_content(bool when_touched, std::string_view without,
@@ -59,11 +57,13 @@ bool lock_content(bool when_touched, std::string_view without,
                      [&](const Mapping& mapping) { bytes += mapping.end - mapping.begin; });
     if (bytes == 0 || bytes > limit.rlim_cur) return false;
     // Like mlockall, it ignores parts that the system cannot make resident.
+    bool is_any_locked = false;
     for_each_content(without, is_unwritten, [&](const Mapping& mapping) {
-        (void)mlock2(reinterpret_cast<const void*>(mapping.begin), mapping.end - mapping.begin,
-                     when_touched ? MLOCK_ONFAULT : 0);
+        if (mlock2(reinterpret_cast<const void*>(mapping.begin), mapping.end - mapping.begin,
+                   when_touched ? MLOCK_ONFAULT : 0) == 0)
+            is_any_locked = true;
     });
-    return true;
+    return is_any_locked;
 }
 
 }  // namespace tensorpool::platform
