@@ -299,7 +299,8 @@ public:
         constexpr double elsewhere_cost_ns = 1'500;
         constexpr std::size_t missed_bytes_per_ns = 8;
         if (request.bytes > largest_block_bytes) return 0;
-        return elsewhere_cost_ns + static_cast<double>(request.bytes / missed_bytes_per_ns);
+        const std::size_t missed_ns = request.bytes / missed_bytes_per_ns;
+        return elsewhere_cost_ns + static_cast<double>(missed_ns);
     }
 };
 inline constexpr ProfileWatcher profile_watcher;
