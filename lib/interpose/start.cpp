@@ -21,6 +21,7 @@ struct SetAside {
     SetAside* next;
 };
 constinit thread_local SetAside* set_aside [[gnu::tls_model("initial-exec")]] = nullptr;
+constinit thread_local bool is_out_for_good [[gnu::tls_model("initial-exec")]] = false;
 
 /// 1; reads 0 in a child that was made without fork handlers. Relaxed: a child has one thread when
 /// it begins.
@@ -38,11 +39,13 @@ bool must_stay_out() noexcept {
         return false;
     }
     enter_pool();
+    is_out_for_good = true;
     return true;
 }
 
+// Not by the mark: while the handlers of a fork run, it is 0 in a child that soon enters again.
 bool stays_out() noexcept {
-    return process_mark->load(std::memory_order_relaxed) == 0;
+    return is_out_for_good;
 }
 
 void free_when_outside(void* p) noexcept {
